@@ -29,17 +29,17 @@ void fill(const dnnl::memory& memory) {
   for (std::size_t i = distinct; i < count; ++i) data[i] = data[i - distinct];
 }
 
-// Every argument the primitive knows. Those that an earlier pass of the layer had in the same layout are shared with
+// Every argument the primitive knows. Those that an earlier pass of the layer had in the same format are shared with
 // it: so a backward pass finds the workspace and the statistics of its forward pass.
 Arguments arguments(const kernels::Plan& plan, const dnnl::engine& engine, Arguments& earlier) {
   constexpr int kLastArgument = 300;  // beyond lie the arguments of attributes, of which none is set
   Arguments result;
   for (int argument = 1; argument < kLastArgument; ++argument) {
-    const auto layout = plan.desc.query_md(dnnl::query::exec_arg_md, argument);
-    if (layout.get_size() == 0 || argument == plan.refused) continue;
+    const auto format = plan.desc.query_md(dnnl::query::exec_arg_md, argument);
+    if (format.get_size() == 0 || argument == plan.refused) continue;
     const auto known = earlier.find(argument);
-    if (known == earlier.end() || known->second.get_desc() != layout) {
-      const dnnl::memory made(layout, engine);
+    if (known == earlier.end() || known->second.get_desc() != format) {
+      const dnnl::memory made(format, engine);
       fill(made);
       earlier[argument] = made;
     }

@@ -19,7 +19,7 @@ using Tag = memory::format_tag;
 
 memory::desc floats(const memory::dims& dims, Tag tag = Tag::any) { return {dims, memory::data_type::f32, tag}; }
 
-// The layout convolutions work in: channels in blocks of a vector, or last where they do not fill blocks.
+// The format convolutions work in: channels in blocks of a vector, or last where they do not fill blocks.
 Tag image_tag(std::int64_t channels) {
   const bool wide = dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core;
   if (channels % (wide ? 16 : 8) != 0) return Tag::nhwc;
@@ -63,7 +63,7 @@ std::vector<kernels::Plan> dense(const Layer& l, const engine& engine) {
   return result;
 }
 
-// C = A B in plain layouts, with the products of its backward pass: dA = dC Bᵀ and dB = Aᵀ dC (or dBᵀ = dCᵀ A).
+// C = A B in plain formats, with the products of its backward pass: dA = dC Bᵀ and dB = Aᵀ dC (or dBᵀ = dCᵀ A).
 std::vector<kernels::Plan> product(const Layer& l, const engine& engine) {
   const auto plan = [&](graph::Pass pass, const memory::desc& a, const memory::desc& b, std::int64_t rows,
                         std::int64_t columns) {

@@ -117,7 +117,7 @@ void expect_every_cut(const ProductSpec& spec) {
   }
 }
 
-TEST_F(CudaProduct, IsRightForEveryTileSplitAndLayout) {
+TEST_F(CudaProduct, IsRightForEveryTileSplitAndFormat) {
   for (const bool trans_a : {false, true}) {
     for (const bool trans_b : {false, true}) {
       expect_every_cut({.m = 64, .n = 80, .k = 256, .trans_a = trans_a, .trans_b = trans_b, .bias = true});

@@ -68,8 +68,8 @@ TEST(Resampling, EqualsPyTorch) {
     const std::int64_t height = expected.size(1), width = expected.size(2);
     const Resampler resampler(mode, 13, 17, height, width);
     Tensor made = empty(expected.shape());
-    resampler.apply(input.data<float>(), PixelLayout::planes(3, 13, 17), made.data<float>(),
-                    PixelLayout::planes(3, height, width));
+    resampler.apply(input.data<float>(), PixelFormat::planes(3, 13, 17), made.data<float>(),
+                    PixelFormat::planes(3, height, width));
     for (std::int64_t i = 0; i < made.numel(); ++i) {
       ASSERT_NEAR(made.data<float>()[i], expected.data<float>()[i], 2e-6) << name << " " << i;
     }
@@ -95,7 +95,7 @@ TEST(Resampling, OfBytesIsThatOfFloatsRounded) {
   const Resampler resampler(ResizeMode::smooth, 13, 17, 6, 20);
   std::vector<std::uint8_t> made(3 * 6 * 20);
   std::vector<float> exact(made.size());
-  const auto in = PixelLayout::planes(3, 13, 17), out = PixelLayout::planes(3, 6, 20);
+  const auto in = PixelFormat::planes(3, 13, 17), out = PixelFormat::planes(3, 6, 20);
   resampler.apply(bytes.data(), in, made.data(), out);
   resampler.apply(floats.data(), in, exact.data(), out);
   for (std::size_t i = 0; i < made.size(); ++i) EXPECT_NEAR(made[i], exact[i], 0.501);

@@ -6,10 +6,10 @@
 namespace starling::dist {
 namespace {
 
-using Layout = std::vector<int>;
+using HostOf = std::vector<int>;
 
-const std::vector<Layout>& layouts() {
-  static const std::vector<Layout> all{
+const std::vector<HostOf>& host_maps() {
+  static const std::vector<HostOf> all{
       {0},                          // a single rank
       {0, 1},                       // one rank a host
       {0, 0, 1, 1},                 // even
@@ -24,42 +24,43 @@ const std::vector<Layout>& layouts() {
   return all;
 }
 
-std::string layout_name(const Layout& layout) {
+std::string host_digits(const HostOf& host_of) {
   std::string text;
-  for (int host : layout) text += std::to_string(host);
+  for (int host : host_of) text += std::to_string(host);
   return text;
 }
 
-class HostsConformance : public ::testing::TestWithParam<std::tuple<HostsKind, Layout, conformance::Check>> {};
+class HostsConformance : public ::testing::TestWithParam<std::tuple<HostsKind, HostOf, conformance::Check>> {};
 
 TEST_P(HostsConformance, Holds) {
-  const auto& [kind, layout, check] = GetParam();
-  run_ranks(hosts_comms(kind, layout), check.run);
+  const auto& [kind, host_of, check] = GetParam();
+  run_ranks(hosts_comms(kind, host_of), check.run);
 }
 
 INSTANTIATE_TEST_SUITE_P(Hosts, HostsConformance,
                          ::testing::Combine(::testing::Values(threads_and_threads(), shared_and_transport()),
-                                            ::testing::ValuesIn(layouts()), ::testing::ValuesIn(conformance::checks())),
+                                            ::testing::ValuesIn(host_maps()),
+                                            ::testing::ValuesIn(conformance::checks())),
                          [](const auto& info) {
                            return std::get<2>(info.param).name + "_" + std::get<0>(info.param).name + "_" +
-                                  layout_name(std::get<1>(info.param));
+                                  host_digits(std::get<1>(info.param));
                          });
 
 // Bytes sent between ranks of different hosts in one all-reduce.
-std::uint64_t bytes_between_hosts(const Layout& layout, std::int64_t count, bool by_hosts) {
-  const int size = static_cast<int>(layout.size());
+std::uint64_t bytes_between_hosts(const HostOf& host_of, std::int64_t count, bool by_hosts) {
+  const int size = static_cast<int>(host_of.size());
   std::shared_ptr<MemoryNetwork> network;
   const HostsKind kind{"counted", [](int n) { return make_thread_comms(n); },
                        [&](int n) {
                          network = make_memory_network(n);
                          return make_transport_comms(network, n, with_test_costs());
                        }};
-  const Comms comms = by_hosts ? hosts_comms(kind, layout) : kind.world(size);
+  const Comms comms = by_hosts ? hosts_comms(kind, host_of) : kind.world(size);
   const auto crossed = [&] {
     std::uint64_t bytes = 0;
     for (int a = 0; a < size; ++a) {
       for (int b = 0; b < size; ++b) {
-        if (layout[static_cast<std::size_t>(a)] != layout[static_cast<std::size_t>(b)])
+        if (host_of[static_cast<std::size_t>(a)] != host_of[static_cast<std::size_t>(b)])
           bytes += network->link_bytes(a, b);
       }
     }
@@ -126,7 +127,7 @@ TEST(Hosts, AMissingRankEndsAtTheDeadlineOnAllHosts) {
   }
 }
 
-TEST(Hosts, ALayoutThatDoesNotFitIsRefused) {
+TEST(Hosts, AHostMapThatDoesNotFitIsRefused) {
   Comms local = make_thread_comms(1), world = make_thread_comms(1);
   EXPECT_THROW((void)make_hosts_comm(std::move(local[0]), std::move(world[0]), {0, 0}), Error);
   Comms two = make_thread_comms(2), one = make_thread_comms(1);

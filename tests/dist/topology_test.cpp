@@ -22,13 +22,13 @@ TEST(Topology, RanksLieInGroupsOneAfterAnother) {
   const Topology topology{.worker_groups = 2, .workers_per_group = 3, .server_groups = 2, .servers_per_group = 1};
   topology.validate(8);
   for (int rank = 0; rank < 8; ++rank) {
-    const auto place = topology.place(rank);
-    EXPECT_EQ(topology.rank_of(place), rank);
-    EXPECT_EQ(place.server, rank >= 6);
+    const auto position = topology.position(rank);
+    EXPECT_EQ(topology.rank_of(position), rank);
+    EXPECT_EQ(position.server, rank >= 6);
   }
-  EXPECT_EQ(topology.place(4).group, 1);
-  EXPECT_EQ(topology.place(4).member, 1);
-  EXPECT_EQ(topology.place(7).group, 1);
+  EXPECT_EQ(topology.position(4).group, 1);
+  EXPECT_EQ(topology.position(4).member, 1);
+  EXPECT_EQ(topology.position(7).group, 1);
   EXPECT_EQ(topology.describe(), "2 groups of 3 workers and 2 groups of 1 server");
 }
 
@@ -48,7 +48,7 @@ TEST(Topology, RefusesGroupsThatDoNotFitSayingWhy) {
   EXPECT_TRUE(contains(refusal({.server_groups = 1}, 1), "both server_groups and servers_per_group"));
   EXPECT_TRUE(contains(refusal({.server_groups = 2, .servers_per_group = 1}, 3), "at most as many server groups"));
   EXPECT_EQ(refusal({.worker_groups = 2, .workers_per_group = 2}, 4), "");
-  EXPECT_THROW((Topology{.worker_groups = 2}.place(2)), Error);
+  EXPECT_THROW((Topology{.worker_groups = 2}.position(2)), Error);
 }
 
 std::shared_ptr<Grouped> groups_of_two(Comm& comm, const StrategyMaker& between) {

@@ -9,7 +9,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace starling;  // NOLINT(google-build-using-namespace)
   try {
-    static_cast<void>(parse_idx(std::as_bytes(std::span(data, size)), "fuzz", {.most_bytes = 1 << 24}));
+    static_cast<void>(data::parse_idx(std::as_bytes(std::span(data, size)), "fuzz", {.most_bytes = 1 << 24}));
   } catch (const Error&) {  // NOLINT(bugprone-empty-catch): being refused is the other good end
   }
   return 0;

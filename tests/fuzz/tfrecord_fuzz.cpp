@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                                                            {.who = "tfrecord", .most_unpacked = 1 << 24}),
                                       limits);
     while (const data::Record* record = reader->next())
-      static_cast<void>(parse_example(record->parts[0].bytes, "fuzz"));
+      static_cast<void>(data::parse_example(record->parts[0].bytes, "fuzz"));
   } catch (const Error&) {  // NOLINT(bugprone-empty-catch): being refused is the other good end
   }
   return 0;

@@ -66,7 +66,7 @@ TEST(Parser, KeepsEveryFieldOfANode) {
   EXPECT_EQ(node.after, (SmallVector<NodeId, 2>{5, 8}));
   EXPECT_EQ(graph.node(8).scope.str(), "net");
   EXPECT_EQ(graph.node(8).device, (Device{DeviceKind::cuda, 1}));
-  EXPECT_EQ(graph.value(graph.node(8).out[0]).spec, Layouts{Layout::partial()});
+  EXPECT_EQ(graph.value(graph.node(8).out[0]).layouts, Layouts{Layout::partial()});
   EXPECT_EQ(graph.inputs, std::vector<ValueId>{0});
   EXPECT_EQ(graph.variables[1].name, "fc.velocity");
   EXPECT_EQ(graph.constants[0].data<std::int64_t>()[1], std::numeric_limits<std::int64_t>::min());

@@ -31,9 +31,9 @@ TEST(Partition, APartialValueThatMustBeWholeIsReduced) {
 %6 = all_reduce(%4) {name="matmul%4"}
 return %5, %6, %2
 )");
-  EXPECT_EQ(to_string(local.value(0).spec[0]), "S0");
-  EXPECT_EQ(to_string(local.value(3).spec[0]), "P(sum)");
-  EXPECT_EQ(to_string(local.value(4).spec[0]), "P(sum)");
+  EXPECT_EQ(to_string(local.value(0).layouts[0]), "S0");
+  EXPECT_EQ(to_string(local.value(3).layouts[0]), "P(sum)");
+  EXPECT_EQ(to_string(local.value(4).layouts[0]), "P(sum)");
   EXPECT_EQ(local.value(0).type.shape, (Shape{4, 4}));
 }
 

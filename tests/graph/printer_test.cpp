@@ -24,7 +24,7 @@ Graph small_graph() {
   attrs.set("activation", "\"relu\"");
   const NodeId linear = graph.add(find_op("linear"), in, attrs);
   graph.node(linear).scope = Symbol("mlp/\"fc1\"");
-  graph.value(graph.node(linear).out[0]).spec = {Layout::split(0), Layout::partial(ReduceOp::max)};
+  graph.value(graph.node(linear).out[0]).layouts = {Layout::split(0), Layout::partial(ReduceOp::max)};
   const NodeId assign = graph.add(find_op("assign"), {&w, 1}, op::AssignAttrs{weight});
   const NodeId reduce = graph.add(find_op("all_reduce"), {&step, 1}, op::AllReduceAttrs{});
   Node& node = graph.node(reduce);

@@ -34,7 +34,7 @@ void expect_same(const Graph& a, const Graph& b) {
     EXPECT_TRUE(x.device == y.device && x.lane == y.lane) << "node " << id;
     for (std::size_t i = 0; i < x.out.size(); ++i) {
       EXPECT_EQ(a.value(x.out[i]).type, b.value(y.out[i]).type);
-      EXPECT_TRUE(a.value(x.out[i]).spec == b.value(y.out[i]).spec) << "node " << id;
+      EXPECT_TRUE(a.value(x.out[i]).layouts == b.value(y.out[i]).layouts) << "node " << id;
     }
   }
 }
@@ -101,7 +101,7 @@ class RandomGraph {
       node.device = {one_of({DeviceKind::cpu, DeviceKind::cuda}), static_cast<std::uint8_t>(pick(0, 3))};
     for (ValueId out : graph_.node(id).out) {
       if (pick(0, 4) != 0) continue;
-      graph_.value(out).spec.push_back(one_of(
+      graph_.value(out).layouts.push_back(one_of(
           {Layout::replicate(), Layout::split(0), Layout::partial(ReduceOp::sum), Layout::partial(ReduceOp::max)}));
     }
   }

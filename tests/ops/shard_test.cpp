@@ -18,40 +18,40 @@ struct Piece {
 Piece piece_of(std::int64_t size, int part) { return {size * part / kParts, size * (part + 1) / kParts}; }
 
 // Part of a tensor on a rank; of a partial sum, the first rank has everything and the others zeros.
-Tensor part_of(const Tensor& whole, Layout placed, int part) {
-  if (placed.is_partial()) return part == 0 ? whole : zeros(whole.shape(), whole.dtype());
-  if (!placed.is_split()) return whole;
-  const Piece piece = piece_of(whole.shape()[placed.dim], part);
-  return slice(whole, {.axis = placed.dim, .begin = piece.begin, .end = piece.end});
+Tensor part_of(const Tensor& whole, Layout layout, int part) {
+  if (layout.is_partial()) return part == 0 ? whole : zeros(whole.shape(), whole.dtype());
+  if (!layout.is_split()) return whole;
+  const Piece piece = piece_of(whole.shape()[layout.dim], part);
+  return slice(whole, {.axis = layout.dim, .begin = piece.begin, .end = piece.end});
 }
 
 // As in the partition pass: attributes that describe the result follow its piece.
-Attrs local_attrs(Attrs attrs, const Tensor& whole, Layout placed, int part) {
-  if (!placed.is_split()) return attrs;
-  const Piece piece = piece_of(whole.shape()[placed.dim], part);
+Attrs local_attrs(Attrs attrs, const Tensor& whole, Layout layout, int part) {
+  if (!layout.is_split()) return attrs;
+  const Piece piece = piece_of(whole.shape()[layout.dim], part);
   if (const auto* field = attrs.find("shape")) {
     Shape& shape = attrs.get<Shape>(*field);
     shape = whole.shape();
-    shape[placed.dim] = piece.end - piece.begin;
+    shape[layout.dim] = piece.end - piece.begin;
   }
   return attrs;
 }
 
-Tensor joined(std::span<const Tensor> parts, Layout placed) {
-  if (placed.is_split()) return concat(parts, placed.dim);
-  return placed.is_partial() ? add(parts[0], parts[1]) : parts[0];
+Tensor joined(std::span<const Tensor> parts, Layout layout) {
+  if (layout.is_split()) return concat(parts, layout.dim);
+  return layout.is_partial() ? add(parts[0], parts[1]) : parts[0];
 }
 
 // Checks that the reassembled outputs equal the whole; false if the rule replicates everything.
-bool check_rule(const OpDef& op, const OpCase& sample, std::size_t input, Layout placement) {
+bool check_rule(const OpDef& op, const OpCase& sample, std::size_t input, Layout layout) {
   const Drawn drawn = draw(sample, DType::f64);
   const TensorList whole = apply(op, drawn.span(), sample.attrs);
   const Types in = types_of(drawn.span()), out = types_of({whole.data(), whole.size()});
-  Layouts placed;
-  placed.resize(in.size());
-  placed[input] = placement;
+  Layouts layouts;
+  layouts.resize(in.size());
+  layouts[input] = layout;
   const ShardRule rule =
-      op.shard({op, {in.data(), in.size()}, {out.data(), out.size()}, sample.attrs, {placed.data(), placed.size()}});
+      op.shard({op, {in.data(), in.size()}, {out.data(), out.size()}, sample.attrs, {layouts.data(), layouts.size()}});
   EXPECT_EQ(rule.in.size(), in.size()) << describe(op, sample);
   EXPECT_EQ(rule.out.size(), out.size()) << describe(op, sample);
   bool cut = false;
@@ -68,7 +68,7 @@ bool check_rule(const OpDef& op, const OpCase& sample, std::size_t input, Layout
     const Tensor pieces[] = {parts[0][o], parts[1][o]};
     if (rule.out[o].is_partial() && rule.out[o] != Layout::partial()) continue;
     EXPECT_LE(difference(joined(pieces, rule.out[o]), whole[o]), 1e-12)
-        << describe(op, sample) << ", operand " << input << " split along " << placement.dim << ", output " << o;
+        << describe(op, sample) << ", operand " << input << " split along " << layout.dim << ", output " << o;
   }
   return true;
 }

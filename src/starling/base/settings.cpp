@@ -61,26 +61,26 @@ nlohmann::json choice_schema(const std::vector<std::string>& names) { return {{"
 nlohmann::json list_schema(const nlohmann::json& items) { return {{"type", "array"}, {"items", items}}; }
 nlohmann::json nullable_schema(const nlohmann::json& value) { return {{"anyOf", {value, {{"type", "null"}}}}}; }
 
-Setting make_setting(std::string_view key, std::string_view doc, MemberPlace place, const MemberType& type,
+Setting make_setting(std::string_view key, std::string_view doc, ErasedMember member, const MemberType& type,
                      SettingRange range) {
   return {.key = std::string(key),
           .doc = std::string(doc),
           .schema = type.schema(range),
-          .read = [place, &type, range](void* options,
-                                        const ConfigNode& node) { type.read(place.in(options), node, range); },
-          .value = [place, &type](const void* options) { return type.json(place.in(options)); }};
+          .read = [member, &type, range](void* options,
+                                         const ConfigNode& node) { type.read(member.in(options), node, range); },
+          .value = [member, &type](const void* options) { return type.json(member.in(options)); }};
 }
 
-Setting make_choice(std::string_view key, std::string_view doc, MemberPlace place, const EnumType& type,
+Setting make_choice(std::string_view key, std::string_view doc, ErasedMember member, const EnumType& type,
                     std::vector<std::string> names) {
   nlohmann::json schema = choice_schema(names);
   return {.key = std::string(key),
           .doc = std::string(doc),
           .schema = std::move(schema),
-          .read = [place, &type, names](void* options,
-                                        const ConfigNode& node) { type.set(place.in(options), node.as_choice(names)); },
-          .value = [place, &type, names](const void* options) -> nlohmann::json {
-            return names.at(type.get(place.in(options)));
+          .read = [member, &type, names](
+                      void* options, const ConfigNode& node) { type.set(member.in(options), node.as_choice(names)); },
+          .value = [member, &type, names](const void* options) -> nlohmann::json {
+            return names.at(type.get(member.in(options)));
           }};
 }
 

@@ -135,15 +135,15 @@ struct SettingType<std::optional<T>> {
 
 // A member of an options struct without its types, so that one Setting is made by code that is compiled once, not once
 // for every option of every struct.
-struct MemberPlace {
-  void* (*address)(void* options, std::intptr_t member);
-  std::intptr_t member;  // the bits of the pointer to member
+struct ErasedMember {
+  void* (*address)(void* options, std::intptr_t bits);
+  std::intptr_t bits;  // of the pointer to member
 
-  void* in(void* options) const { return address(options, member); }
-  const void* in(const void* options) const { return address(const_cast<void*>(options), member); }
+  void* in(void* options) const { return address(options, bits); }
+  const void* in(const void* options) const { return address(const_cast<void*>(options), bits); }
 };
 template <class S, class T>
-MemberPlace member_place(T S::*member) {
+ErasedMember erased_member(T S::*member) {
   static_assert(sizeof member == sizeof(std::intptr_t));
   return {[](void* options, std::intptr_t bits) -> void* {
             return &(static_cast<S*>(options)->*std::bit_cast<T S::*>(bits));
@@ -164,7 +164,7 @@ constexpr MemberType kMemberType = {
     },
     [](const void* member) { return SettingType<T>::json(*static_cast<const T*>(member)); }};
 
-Setting make_setting(std::string_view key, std::string_view doc, MemberPlace place, const MemberType& type,
+Setting make_setting(std::string_view key, std::string_view doc, ErasedMember member, const MemberType& type,
                      SettingRange range);
 
 struct EnumType {
@@ -176,7 +176,7 @@ constexpr EnumType kEnumType = {
     [](void* member, std::size_t value) { *static_cast<E*>(member) = static_cast<E>(value); },
     [](const void* member) { return static_cast<std::size_t>(*static_cast<const E*>(member)); }};
 
-Setting make_choice(std::string_view key, std::string_view doc, MemberPlace place, const EnumType& type,
+Setting make_choice(std::string_view key, std::string_view doc, ErasedMember member, const EnumType& type,
                     std::vector<std::string> names);
 
 }  // namespace detail
@@ -185,14 +185,14 @@ Setting make_choice(std::string_view key, std::string_view doc, MemberPlace plac
 // std::vector or std::optional of those.
 template <class S, class T>
 Setting setting(std::string_view key, T S::*member, std::string_view doc, SettingRange range = {}) {
-  return detail::make_setting(key, doc, detail::member_place(member), detail::kMemberType<T>, range);
+  return detail::make_setting(key, doc, detail::erased_member(member), detail::kMemberType<T>, range);
 }
 
 // Setting of an enum whose values 0, 1, 2… have these names.
 template <class S, class E>
   requires std::is_enum_v<E> Setting choice(std::string_view key, E S::*member, std::vector<std::string> names,
                                             std::string_view doc) {
-    return detail::make_choice(key, doc, detail::member_place(member), detail::kEnumType<E>, std::move(names));
+    return detail::make_choice(key, doc, detail::erased_member(member), detail::kEnumType<E>, std::move(names));
   }
 
 // Marks a setting as required.

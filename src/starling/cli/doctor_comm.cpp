@@ -59,7 +59,7 @@ void check_threads(int ranks) {
 void check_world(const World& world) {
   const dist::ProbeOptions options;
   const dist::CommProbe found = probe(*world.comm, options);
-  if (world.leads()) print(found, options, world.place.world, fmt::format("processes over {}", world.backend));
+  if (world.leads()) print(found, options, world.info.world, fmt::format("processes over {}", world.backend));
 }
 
 int check_processes(const std::string& backend, int ranks) {
@@ -79,8 +79,8 @@ int check_processes(const std::string& backend, int ranks) {
 
 int check_comm(const CommCheck& wanted) {
   if (wanted.ranks < 2) throw UsageError(fmt::format("[doctor] expected -n 2 or more, got {}", wanted.ranks));
-  const dist::WorldPlace place = as_usage([] { return dist::find_place({}).value(); });
-  if (place.world > 1) {
+  const dist::RankInfo info = as_usage([] { return dist::find_rank_info({}).value(); });
+  if (info.world > 1) {
     check_world(join_world({}, {.backend = wanted.backend, .checking = false}));
     return kOk;
   }

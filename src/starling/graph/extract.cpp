@@ -108,7 +108,7 @@ class Extractor {
       ValueId& value = values_[static_cast<std::size_t>(node.out[i])];
       if (value >= 0) continue;  // fed: readers use the feed
       value = copy.out[i];
-      to_.value(value).spec = from_.value(node.out[i]).spec;
+      to_.value(value).layouts = from_.value(node.out[i]).layouts;
       to_.value(value).name = from_.value(node.out[i]).name;
     }
   }

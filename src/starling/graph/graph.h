@@ -21,13 +21,13 @@ constexpr int kMostBranches = 16;
 constexpr Lane compute_lane(int number) { return number == 0 ? Lane::compute : static_cast<Lane>(number + 1); }
 std::string name(Lane lane);
 
-// Result of a node. `spec` is its layout over the mesh, one entry per mesh axis; empty: replicated. `name` is what
-// users feed and fetch it by; empty: none.
+// Result of a node. `layouts` says how it lies over the mesh, one entry per mesh axis; empty: replicated. `name` is
+// what users feed and fetch it by; empty: none.
 struct Value {
   TensorType type;
   NodeId node = -1;
   int output = 0;
-  Layouts spec;
+  Layouts layouts;
   Symbol name{};
 };
 

@@ -298,14 +298,14 @@ class Parser {
     const TensorType given = type();
     if (given != value.type) at_.error("expected {} as inferred, got {}", to_string(value.type), to_string(given));
     if (at_.take("<")) {
-      do value.spec.push_back(placement());
+      do value.layouts.push_back(layout());
       while (at_.take(","));
       at_.expect(">");
     }
     if (at_.peek("\"")) value.name = Symbol(at_.quoted());
   }
 
-  Layout placement() {
+  Layout layout() {
     if (at_.take("R")) return Layout::replicate();
     if (at_.take("S")) return Layout::split(static_cast<int>(at_.integer(0, kMaxRank - 1)));
     at_.expect("P(");

@@ -65,7 +65,7 @@ std::string head(const Graph& graph, const Node& node) {
 
 std::string type_and_spec(const Value& value) {
   std::string out = to_string(value.type);
-  if (!value.spec.empty()) out += "<" + joined(value.spec, [](Layout p) { return to_string(p); }) + ">";
+  if (!value.layouts.empty()) out += "<" + joined(value.layouts, [](Layout p) { return to_string(p); }) + ">";
   if (!value.name.empty()) out += " " + quoted(value.name.str());
   return out;
 }

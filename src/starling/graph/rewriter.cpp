@@ -53,7 +53,7 @@ NodeId Rewriter::copy(NodeId old) {
   const Node& node = to_.node(made);
   for (std::size_t i = 0; i < before.out.size(); ++i) {
     values_[static_cast<std::size_t>(before.out[i])] = node.out[i];
-    to_.value(node.out[i]).spec = from_.value(before.out[i]).spec;
+    to_.value(node.out[i]).layouts = from_.value(before.out[i]).layouts;
     to_.value(node.out[i]).name = from_.value(before.out[i]).name;
   }
   return made;

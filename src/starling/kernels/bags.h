@@ -1,14 +1,14 @@
 #pragma once
 
 #include "starling/kernels/kernel.h"
-#include "starling/ops/def/bag_layout.h"
+#include "starling/ops/def/bag_operands.h"
 #include "starling/ops/def/embedding.h"
 
 namespace starling::kernels {
 
 // Entries of each bag of one call. Made when a kernel is planned, bound to the operands when it runs.
 struct Bags {
-  op::BagLayout layout;
+  op::BagOperands operands;
   std::int64_t each = 0;  // entries per bag, if there are no offsets
 
   static Bags of(const PlanRequest& request);

@@ -8,7 +8,7 @@
 namespace starling::kernels {
 
 // Sparsity pattern of a CSR matrix [rows, cols], as kernels get it.
-struct CsrPlaces {
+struct CsrPattern {
   const char* who;
   std::int64_t rows = 0, cols = 0, count = 0;
 
@@ -31,7 +31,7 @@ struct CsrPlaces {
   }
 };
 
-inline CsrPlaces csr_places(const char* who, const PlanRequest& request, std::int64_t cols) {
+inline CsrPattern csr_pattern(const char* who, const PlanRequest& request, std::int64_t cols) {
   return {who, request.in[0].shape[0] - 1, cols, request.in[1].shape[0]};
 }
 

@@ -18,7 +18,7 @@ struct TrainArguments : JobFile {
   std::string resume;
   std::string trace;
   bool explain = false;
-  train::ProcessFlags processes;
+  dist::ProcessFlags processes;
 };
 
 train::Job job_of(const TrainArguments& options) {

@@ -166,7 +166,7 @@ std::uint64_t header_length(std::span<const std::byte> file, const std::string& 
 }
 
 // Tensors must be adjacent and fill the data exactly: no overlap, no hidden bytes.
-void check_layout(SafetensorsHeader& header, std::uint64_t data_bytes, const std::string& name) {
+void check_extents(SafetensorsHeader& header, std::uint64_t data_bytes, const std::string& name) {
   std::stable_sort(header.entries.begin(), header.entries.end(),
                    [](const auto& a, const auto& b) { return a.begin != b.begin ? a.begin < b.begin : a.end < b.end; });
   std::uint64_t at = 0;
@@ -192,7 +192,7 @@ SafetensorsHeader parse_safetensors_header(std::span<const std::byte> file, cons
   const auto* json = reinterpret_cast<const char*>(file.data()) + 8;
   HeaderReader reader(header, name);
   Json::sax_parse(json, json + length, &reader);
-  check_layout(header, file.size() - header.data_begin, name);
+  check_extents(header, file.size() - header.data_begin, name);
   return header;
 }
 

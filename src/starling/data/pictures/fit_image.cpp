@@ -39,8 +39,8 @@ void fit_image(const Image& image, Fit fit, std::int64_t height, std::int64_t wi
   if (size.height != image.height || size.width != image.width) {
     resized.resize(static_cast<std::size_t>(size.height * size.width * channels));
     const Resampler resampler(ResizeMode::smooth, image.height, image.width, size.height, size.width);
-    resampler.apply(pixels, PixelLayout::interleaved(image.height, image.width, channels), resized.data(),
-                    PixelLayout::interleaved(size.height, size.width, channels));
+    resampler.apply(pixels, PixelFormat::interleaved(image.height, image.width, channels), resized.data(),
+                    PixelFormat::interleaved(size.height, size.width, channels));
     pixels = resized.data();
   }
   const std::int64_t top = (size.height - height) / 2, left = (size.width - width) / 2;  // below 0: padded

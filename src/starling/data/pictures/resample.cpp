@@ -53,7 +53,7 @@ Resampler::Resampler(ResizeMode mode, std::int64_t in_height, std::int64_t in_wi
 
 // Horizontal pass into float rows, then the vertical pass. The constructor bounds the memory.
 template <class T>
-void Resampler::run(const T* from, const PixelLayout& in, T* to, const PixelLayout& out) const {
+void Resampler::run(const T* from, const PixelFormat& in, T* to, const PixelFormat& out) const {
   const std::int64_t width = out.width;
   std::vector<float> rows(static_cast<std::size_t>(in.height * width));
   std::vector<float> sums(static_cast<std::size_t>(width));
@@ -89,10 +89,10 @@ void Resampler::run(const T* from, const PixelLayout& in, T* to, const PixelLayo
   }
 }
 
-void Resampler::apply(const float* from, const PixelLayout& in, float* to, const PixelLayout& out) const {
+void Resampler::apply(const float* from, const PixelFormat& in, float* to, const PixelFormat& out) const {
   run(from, in, to, out);
 }
-void Resampler::apply(const std::uint8_t* from, const PixelLayout& in, std::uint8_t* to, const PixelLayout& out) const {
+void Resampler::apply(const std::uint8_t* from, const PixelFormat& in, std::uint8_t* to, const PixelFormat& out) const {
   run(from, in, to, out);
 }
 

@@ -11,8 +11,8 @@ enum class ResizeMode {
   area,      // mean of the source pixels that each output pixel covers
 };
 
-// Strides of an image in memory: element (y, x, c) is at y · row + x · pixel + c · channel.
-struct PixelLayout {
+// Memory format of an image: element (y, x, c) is at y · row + x · pixel + c · channel.
+struct PixelFormat {
   std::int64_t height = 0;
   std::int64_t width = 0;
   std::int64_t channels = 0;
@@ -20,10 +20,10 @@ struct PixelLayout {
   std::int64_t pixel = 0;
   std::int64_t channel = 0;
 
-  static PixelLayout planes(std::int64_t channels, std::int64_t height, std::int64_t width) {
+  static PixelFormat planes(std::int64_t channels, std::int64_t height, std::int64_t width) {
     return {height, width, channels, width, 1, height * width};
   }
-  static PixelLayout interleaved(std::int64_t height, std::int64_t width, std::int64_t channels) {
+  static PixelFormat interleaved(std::int64_t height, std::int64_t width, std::int64_t channels) {
     return {height, width, channels, width * channels, channels, 1};
   }
 };
@@ -36,8 +36,8 @@ class Resampler {
 
   // Bytes are rounded once, at the end. `in` and `out` must have the constructor's sizes and the same number of
   // channels.
-  void apply(const float* from, const PixelLayout& in, float* to, const PixelLayout& out) const;
-  void apply(const std::uint8_t* from, const PixelLayout& in, std::uint8_t* to, const PixelLayout& out) const;
+  void apply(const float* from, const PixelFormat& in, float* to, const PixelFormat& out) const;
+  void apply(const std::uint8_t* from, const PixelFormat& in, std::uint8_t* to, const PixelFormat& out) const;
 
  private:
   // For each output pixel along an axis: its first source pixel and the weights of `taps` pixels from there on.
@@ -49,7 +49,7 @@ class Resampler {
   };
 
   template <class T>
-  void run(const T* from, const PixelLayout& in, T* to, const PixelLayout& out) const;
+  void run(const T* from, const PixelFormat& in, T* to, const PixelFormat& out) const;
 
   Axis y_;
   Axis x_;

@@ -39,10 +39,10 @@ class Resize final : public ImageTransform {
       cached = wanted;
       cached->resampler.emplace(options_.mode, from.height, from.width, to.height, to.width);
     }
-    const auto in_layout = PixelLayout::planes(from.channels, from.height, from.width);
-    const auto out_layout = PixelLayout::planes(to.channels, to.height, to.width);
+    const auto in_format = PixelFormat::planes(from.channels, from.height, from.width);
+    const auto out_format = PixelFormat::planes(to.channels, to.height, to.width);
     with_pixels(in, out, [&]<class T>(const T* source, T* made) {
-      cached->resampler->apply(source, in_layout, made, out_layout);
+      cached->resampler->apply(source, in_format, made, out_format);
     });
   }
 

@@ -22,9 +22,9 @@ std::unique_ptr<Comm> shared_memory(Store& store, int rank, int size, const std:
                            .join_deadline = options.join_deadline});
 }
 
-std::unique_ptr<Comm> gloo(const std::shared_ptr<Store>& store, const WorldPlace& place, const Options& options) {
-  const CommGroup group{.rank = place.rank,
-                        .size = place.world,
+std::unique_ptr<Comm> gloo(const std::shared_ptr<Store>& store, const RankInfo& info, const Options& options) {
+  const CommGroup group{.rank = info.rank,
+                        .size = info.world,
                         .epoch = options.epoch,
                         .label = "world",
                         .deadline = options.call_deadline};
@@ -42,30 +42,28 @@ WorldBackend parse_world_backend(const std::string& text) {
   fail("[connect] expected a backend for processes, one of (auto, shared, gloo, mpi), got '{}'", text);
 }
 
-ConnectedWorld connect_world(const WorldPlace& place, const std::shared_ptr<Store>& store,
-                             const ConnectOptions& options, std::unique_ptr<Comm> mpi) {
+ConnectedWorld connect_world(const RankInfo& info, const std::shared_ptr<Store>& store, const ConnectOptions& options,
+                             std::unique_ptr<Comm> mpi) {
   const std::string identity = options.host.empty() ? host_identity() : options.host;
-  ConnectedWorld world{.hosts = exchange_hosts(place, *store, identity, options.join_deadline)};
+  ConnectedWorld world{.hosts = exchange_hosts(info, *store, identity, options.join_deadline)};
   const HostMap& hosts = world.hosts;
   const bool automatic = options.backend == WorldBackend::automatic && options.all_reduce.empty();
   check(options.backend != WorldBackend::shared || options.all_reduce.empty(),
         "[connect] expected a backend of messages, auto, gloo or mpi, with the all-reduce '{}', got shared",
         options.all_reduce);
-  if (options.backend == WorldBackend::shared || (automatic && hosts.hosts == 1)) {
-    check(hosts.hosts == 1, "[connect] expected all {} ranks on one host for the backend shared, got {} hosts",
-          place.world, hosts.hosts);
+  if (options.backend == WorldBackend::shared || (automatic && hosts.hosts() == 1)) {
+    check(hosts.hosts() == 1, "[connect] expected all {} ranks on one host for the backend shared, got {} hosts",
+          info.world, hosts.hosts());
     world.backend = "shared";
-    world.comm = shared_memory(*with_prefix(store, "shared"), place.rank, place.world, "world", options);
+    world.comm = shared_memory(*with_prefix(store, "shared"), info.rank, info.world, "world", options);
   } else {
     world.backend = mpi != nullptr ? "mpi" : "gloo";
-    world.comm = mpi != nullptr ? std::move(mpi) : gloo(with_prefix(store, "gloo"), place, options);
-    if (automatic && hosts.hosts < place.world) {
-      const int host = hosts.host_of[static_cast<std::size_t>(place.rank)];
-      const std::string label = fmt::format("host {}", host);
-      auto local = shared_memory(*with_prefix(store, label), hosts.local_rank(place.rank),
-                                 hosts.local_world(place.rank), label, options);
+    world.comm = mpi != nullptr ? std::move(mpi) : gloo(with_prefix(store, "gloo"), info, options);
+    if (automatic && hosts.hosts() < info.world) {
+      const std::string label = fmt::format("host {}", hosts.host());
+      auto local = shared_memory(*with_prefix(store, label), hosts.local_rank(), hosts.local_world(), label, options);
       world.backend = "shared+" + world.backend;
-      world.comm = make_hosts_comm(std::move(local), std::move(world.comm), hosts.host_of);
+      world.comm = make_hosts_comm(std::move(local), std::move(world.comm), hosts.host_of());
     }
   }
   if (options.checking) world.comm = make_checking(std::move(world.comm));

@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "starling/dist/comm/comm.h"
-#include "starling/dist/launch/place.h"
+#include "starling/dist/comm/hosts/host_map.h"
+#include "starling/dist/launch/rank_info.h"
 #include "starling/dist/launch/store.h"
 
 namespace starling::dist {
@@ -32,28 +33,21 @@ struct ConnectOptions {
 // equal. STARLING_HOST overrides it, so that one machine can emulate several.
 std::string host_identity(const Variables& variables = process_environment());
 
-// Hosts of a world's ranks, numbered in the order of their first ranks.
-struct HostMap {
-  std::vector<int> host_of;  // by rank
-  int hosts = 1;
-
-  int local_rank(int rank) const;
-  int local_world(int rank) const;
-};
-HostMap map_hosts(const std::vector<std::string>& identities);
+// Number of each rank's host, in the order of their first ranks.
+std::vector<int> number_hosts(const std::vector<std::string>& identities);
 // Collective: exchanges the identities of all ranks through the store.
-HostMap exchange_hosts(const WorldPlace& place, Store& store, const std::string& identity,
+HostMap exchange_hosts(const RankInfo& info, Store& store, const std::string& identity,
                        std::chrono::milliseconds deadline);
 
 struct ConnectedWorld {
   std::unique_ptr<Comm> comm{};
   std::string backend{};  // shared, gloo, mpi, shared+gloo, shared+mpi
-  HostMap hosts{};
+  HostMap hosts;
 };
 
-// Connects all ranks of the place's world. Collective. The store must not be used by anything else (with_prefix). mpi:
+// Connects all ranks of the world. Collective. The store must not be used by anything else (with_prefix). mpi:
 // existing communicator over MPI; null: none, and WorldBackend::mpi makes one.
-ConnectedWorld connect_world(const WorldPlace& place, const std::shared_ptr<Store>& store,
-                             const ConnectOptions& options, std::unique_ptr<Comm> mpi = nullptr);
+ConnectedWorld connect_world(const RankInfo& info, const std::shared_ptr<Store>& store, const ConnectOptions& options,
+                             std::unique_ptr<Comm> mpi = nullptr);
 
 }  // namespace starling::dist

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <string>
 
-#include "starling/dist/launch/place.h"
+#include "starling/dist/launch/rank_info.h"
 
 namespace starling::dist {
 

@@ -93,13 +93,13 @@ std::string SocketAddress::host() const {
   return text;
 }
 
-Result<std::vector<SocketAddress>> resolve(const HostPort& place) {
+Result<std::vector<SocketAddress>> resolve(const HostPort& where) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICSERV;
   addrinfo* first = nullptr;
-  const int error = ::getaddrinfo(place.host.c_str(), std::to_string(place.port).c_str(), &hints, &first);
-  if (error != 0) return failure("host name '{}': {}", place.host, ::gai_strerror(error));
+  const int error = ::getaddrinfo(where.host.c_str(), std::to_string(where.port).c_str(), &hints, &first);
+  if (error != 0) return failure("host name '{}': {}", where.host, ::gai_strerror(error));
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> list(first, ::freeaddrinfo);
   std::vector<SocketAddress> found;
   for (const addrinfo* entry = first; entry != nullptr; entry = entry->ai_next) {
@@ -109,12 +109,12 @@ Result<std::vector<SocketAddress>> resolve(const HostPort& place) {
                 reinterpret_cast<char*>(&address.storage));
     address.size = entry->ai_addrlen;
   }
-  if (found.empty()) return failure("host name '{}' has no address", place.host);
+  if (found.empty()) return failure("host name '{}' has no address", where.host);
   return found;
 }
 
-Result<UniqueFd> listen_on(const HostPort& place) {
-  const auto found = resolve(place);
+Result<UniqueFd> listen_on(const HostPort& where) {
+  const auto found = resolve(where);
   if (!found) return found.failure();
   const SocketAddress& address = found->front();
   UniqueFd socket = open_socket(address);
@@ -133,8 +133,8 @@ SocketAddress local_address(const UniqueFd& socket) {
   return address;
 }
 
-Result<UniqueFd> connect_to(const HostPort& place, SocketTime deadline) {
-  const auto found = resolve(place);
+Result<UniqueFd> connect_to(const HostPort& where, SocketTime deadline) {
+  const auto found = resolve(where);
   if (!found) return found.failure();
   std::string last;
   for (const SocketAddress& address : *found) {

@@ -37,14 +37,14 @@ struct SocketAddress {
   std::string host() const;  // numeric
 };
 
-Result<std::vector<SocketAddress>> resolve(const HostPort& place);
+Result<std::vector<SocketAddress>> resolve(const HostPort& where);
 
 // Listens on exactly the first address of that host; port 0: any free port.
-Result<UniqueFd> listen_on(const HostPort& place);
+Result<UniqueFd> listen_on(const HostPort& where);
 SocketAddress local_address(const UniqueFd& socket);
 
 // Tries each address once.
-Result<UniqueFd> connect_to(const HostPort& place, SocketTime deadline);
+Result<UniqueFd> connect_to(const HostPort& where, SocketTime deadline);
 
 Result<void> send_all(const UniqueFd& socket, std::string_view bytes, SocketTime deadline);
 Result<void> recv_exactly(const UniqueFd& socket, std::span<char> bytes, SocketTime deadline);

@@ -5,16 +5,16 @@
 namespace starling::dist {
 
 StoreServer::StoreServer(StoreServerOptions options) : options_(std::move(options)) {
-  const HostPort place{options_.host, options_.port};
-  const auto found = resolve(place);
-  check(found.ok(), "[rendezvous] cannot listen on {}: {}", place.text(), found.error());
+  const HostPort where{options_.host, options_.port};
+  const auto found = resolve(where);
+  check(found.ok(), "[rendezvous] cannot listen on {}: {}", where.text(), found.error());
   check(
       found->front().loopback() || !options_.secret.empty(),
       "[rendezvous] expected a secret (STARLING_SECRET, or the file that STARLING_SECRET_FILE names) to listen on {}, "
       "which other hosts can reach, got none",
-      place.text());
-  auto listener = listen_on(place);
-  check(listener.ok(), "[rendezvous] cannot listen on {}: {}", place.text(), listener.error());
+      where.text());
+  auto listener = listen_on(where);
+  check(listener.ok(), "[rendezvous] cannot listen on {}: {}", where.text(), listener.error());
   options_.port = local_address(*listener).port();
   loop_ = std::make_unique<Loop>(std::move(*listener), options_);
   thread_ = std::thread([this] { loop_->run(); });

@@ -29,13 +29,13 @@ HostPort rendezvous(const LaunchOptions& options) {
   bool remote = false;
   for (const RankSlot& slot : options.slots) remote |= slot.remote;
   if (!options.address.empty()) {
-    HostPort place{options.address, 0};
-    if (auto whole = parse_host_port(options.address)) place = std::move(*whole);
-    check(place.host.find(':') == std::string::npos || place.host != options.address,
+    HostPort where{options.address, 0};
+    if (auto whole = parse_host_port(options.address)) where = std::move(*whole);
+    check(where.host.find(':') == std::string::npos || where.host != options.address,
           "[launch] expected an address host or host:port, got '{}'", options.address);
-    check(place.host != "0.0.0.0" && place.host != "::",
-          "[launch] expected an address that ranks can be told, got {}, which stands for any", place.host);
-    return place;
+    check(where.host != "0.0.0.0" && where.host != "::",
+          "[launch] expected an address that ranks can be told, got {}, which stands for any", where.host);
+    return where;
   }
   if (!remote) return {"127.0.0.1", 0};
   const HostPort own{host_name(), 0};
@@ -68,11 +68,11 @@ LaunchEnd launch(const LaunchOptions& options) {
   check(!options.slots.empty() && !options.argv.empty(), "[launch] expected a program and at least one rank, got none");
   const IgnoringPipeSignals ignoring;
   Console output(options.output), error(options.error);
-  const HostPort place = rendezvous(options);
+  const HostPort where = rendezvous(options);
   const std::string secret = options.secret.empty() ? make_secret() : options.secret;
   for (int start = 0;; ++start) {
-    const StoreServer server({.host = place.host,
-                              .port = place.port,
+    const StoreServer server({.host = where.host,
+                              .port = where.port,
                               .secret = secret,
                               .world = static_cast<int>(options.slots.size()),
                               .epoch = static_cast<std::uint64_t>(start)});

@@ -56,7 +56,7 @@ struct LaunchEnd {
   std::optional<RankEnd> failed{};  // first rank that failed, in the last start
 };
 
-// Runs all ranks and supervises them until they have ended. Each gets its place in STARLING_RANK, STARLING_WORLD,
+// Runs all ranks and supervises them until they have ended. Each is told its rank in STARLING_RANK, STARLING_WORLD,
 // STARLING_LOCAL_RANK, STARLING_LOCAL_WORLD, STARLING_ADDRESS, STARLING_SECRET and STARLING_EPOCH, and an equal share
 // of the cores (OMP_NUM_THREADS) unless that is set. When one fails, the others get SIGTERM, and SIGKILL after
 // kill_after; the first failing rank is named, and its last stderr lines are the last thing written. Then all are

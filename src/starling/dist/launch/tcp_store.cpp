@@ -44,9 +44,9 @@ struct TcpStore::Connection {
 };
 
 TcpStore::TcpStore(TcpStoreOptions options) : options_(std::move(options)), process_(random_number()) {
-  auto place = parse_host_port(options_.address);
-  check(place.ok(), "[rendezvous] {}", place.error());
-  server_ = std::move(*place);
+  auto where = parse_host_port(options_.address);
+  check(where.ok(), "[rendezvous] {}", where.error());
+  server_ = std::move(*where);
   auto connection = join();
   local_host_ = local_address(connection->socket).host();
   idle_.push_back(std::move(connection));

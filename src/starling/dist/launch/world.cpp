@@ -34,9 +34,9 @@ std::uint64_t read_epoch(const dist::Variables& variables) {
 }
 
 // True if MPI started this process and this build supports it. srun counts only with PMIx.
-bool started_by_mpi(const dist::WorldPlace& place, const dist::Variables& variables) {
+bool started_by_mpi(const dist::RankInfo& info, const dist::Variables& variables) {
   if (!dist::has_mpi()) return false;
-  return place.starter == "open_mpi" || (place.starter == "slurm" && variables("PMIX_RANK"));
+  return info.starter == "open_mpi" || (info.starter == "slurm" && variables("PMIX_RANK"));
 }
 
 }  // namespace
@@ -69,20 +69,20 @@ struct Joining {
 [[gnu::noinline]] Joining::Joining(const WorldOptions& given) : options(given) {}
 
 void Joining::meet_at(const std::string& address, const std::string& secret, bool serve) {
-  const dist::WorldPlace& place = world.place;
+  const dist::RankInfo& info = world.info;
   world.ties = std::make_shared<World::Ties>();
   world.ties->launched = launched;
-  if (!launched) dist::prepare_last_words(place.rank, world.host);
+  if (!launched) dist::prepare_last_words(info.rank, world.host);
   if (serve) {
     const dist::HostPort where = dist::parse_host_port(address).value();
     world.ties->server = std::make_unique<dist::StoreServer>(dist::StoreServerOptions{
-        .host = where.host, .port = where.port, .secret = secret, .world = place.world, .epoch = world.epoch});
+        .host = where.host, .port = where.port, .secret = secret, .world = info.world, .epoch = world.epoch});
   }
   world.ties->store =
       std::make_shared<dist::TcpStore>(dist::TcpStoreOptions{.address = serve ? world.ties->server->address() : address,
                                                              .secret = secret,
-                                                             .rank = place.rank,
-                                                             .world = place.world,
+                                                             .rank = info.rank,
+                                                             .world = info.world,
                                                              .epoch = world.epoch,
                                                              .join_deadline = options.join_deadline});
   world.store = world.ties->store;
@@ -91,35 +91,35 @@ void Joining::meet_at(const std::string& address, const std::string& secret, boo
 
 // Joins over MPI, which announces rank 0's rendezvous, with a secret for this run alone.
 std::unique_ptr<Comm> Joining::meet_over_mpi() {
-  const dist::WorldPlace& place = world.place;
+  const dist::RankInfo& info = world.info;
   auto comm =
       dist::make_mpi_comm({.epoch = world.epoch, .deadline = options.call_deadline, .join = options.join_deadline},
                           dist::reducing_by(options.all_reduce));
-  check(comm->rank() == place.rank && comm->size() == place.world,
+  check(comm->rank() == info.rank && comm->size() == info.world,
         "[world] expected rank {} of {}, as {} told, got rank {} of {} from MPI: is this build's MPI the one that "
         "started it?",
-        place.rank, place.world, place.starter, comm->rank(), comm->size());
+        info.rank, info.world, info.starter, comm->rank(), comm->size());
   constexpr std::size_t kWidth = 512;
   std::string own = dist::host_identity(variables).substr(0, kWidth),
-              all(kWidth * static_cast<std::size_t>(place.world), '\0');
+              all(kWidth * static_cast<std::size_t>(info.world), '\0');
   own.resize(kWidth, '\0');
   comm->all_gather(own.data(), all.data(), static_cast<std::int64_t>(kWidth), DType::u8, {.name = "hosts"}).wait();
   bool one_host = true;
   for (std::size_t i = 0; i < all.size(); i += kWidth) one_host &= all.compare(i, kWidth, own) == 0;
 
   std::string said(kWidth, '\0');
-  if (place.rank == 0) {
+  if (info.rank == 0) {
     const std::string secret = dist::make_secret();
-    const std::string bind = !place.address.empty() ? place.address
-                             : one_host             ? "127.0.0.1:0"
-                                                    : dist::HostPort{dist::host_name(), 0}.text();
+    const std::string bind = !info.address.empty() ? info.address
+                             : one_host            ? "127.0.0.1:0"
+                                                   : dist::HostPort{dist::host_name(), 0}.text();
     meet_at(bind, secret, true);
     said = fmt::format("{} {}", secret, world.ties->server->address());
     said.resize(kWidth, '\0');
   }
   comm->broadcast(said.data(), static_cast<std::int64_t>(kWidth), DType::u8, 0, {.name = "rendezvous"}).wait();
   said.resize(std::strlen(said.c_str()));
-  if (place.rank != 0) meet_at(said.substr(said.find(' ') + 1), said.substr(0, said.find(' ')), false);
+  if (info.rank != 0) meet_at(said.substr(said.find(' ') + 1), said.substr(0, said.find(' ')), false);
   return comm;
 }
 
@@ -133,20 +133,20 @@ void World::report_step(std::int64_t step) const {
   const auto told = ties->told.load(std::memory_order_relaxed);
   if (told != 0 && CommClock::duration(now - told) < kStepsEvery) return;
   ties->told.store(now, std::memory_order_relaxed);
-  ties->tell(place.rank);
+  ties->tell(info.rank);
 }
 
 void World::report_failure(std::string_view why) const {
   if (ties == nullptr) return;
   if (!ties->launched) return dist::write_failure();
-  if (ties->step.load() >= 0) ties->tell(place.rank);
-  ties->store->note_now(fmt::format("failed/{}", place.rank), why.substr(0, 4096), kFailureHeard);
+  if (ties->step.load() >= 0) ties->tell(info.rank);
+  ties->store->note_now(fmt::format("failed/{}", info.rank), why.substr(0, 4096), kFailureHeard);
 }
 
-World join_world(const dist::PlaceFlags& flags, const WorldOptions& options) {
+World join_world(const dist::ProcessFlags& flags, const WorldOptions& options) {
   Joining joining(options);
   World& world = joining.world;
-  world.place = find_place(flags, joining.variables).value();
+  world.info = find_rank_info(flags, joining.variables).value();
   world.epoch = read_epoch(joining.variables);
   world.host = dist::host_name();
   const std::string backend =
@@ -163,25 +163,25 @@ World join_world(const dist::PlaceFlags& flags, const WorldOptions& options) {
     world.comm = std::move(make_thread_comms(1, {.epoch = world.epoch, .deadline = options.call_deadline}).front());
     return std::move(world);
   }
-  set_thread_rank(world.place.rank);
+  set_thread_rank(world.info.rank);
   const bool automatic = joining.connect.backend == dist::WorldBackend::automatic;
   const bool launched = joining.launched;
   std::unique_ptr<Comm> mpi;
   if (joining.connect.backend == dist::WorldBackend::mpi ||
-      (automatic && !launched && started_by_mpi(world.place, joining.variables))) {
+      (automatic && !launched && started_by_mpi(world.info, joining.variables))) {
     mpi = joining.meet_over_mpi();
   } else {
-    check(!world.place.address.empty(),
+    check(!world.info.address.empty(),
           "[world] expected STARLING_ADDRESS, host:port where rank 0 listens, since {} brings no rendezvous of its own "
           "to this build, got none",
-          world.place.starter);
-    joining.meet_at(world.place.address, dist::read_secret(options.secret_file, joining.variables),
+          world.info.starter);
+    joining.meet_at(world.info.address, dist::read_secret(options.secret_file, joining.variables),
                     world.leads() && !launched);
   }
-  auto connected = connect_world(world.place, with_prefix(world.store, "connect"), joining.connect, std::move(mpi));
+  auto connected = connect_world(world.info, with_prefix(world.store, "connect"), joining.connect, std::move(mpi));
   world.backend = std::move(connected.backend);
-  world.place.local_rank = connected.hosts.local_rank(world.place.rank);
-  world.place.local_world = connected.hosts.local_world(world.place.rank);
+  world.info.local_rank = connected.hosts.local_rank();
+  world.info.local_world = connected.hosts.local_world();
   world.comm = std::move(connected.comm);
   return std::move(world);
 }

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "starling/dist/comm/comm.h"
-#include "starling/dist/launch/place.h"
+#include "starling/dist/launch/rank_info.h"
 #include "starling/dist/launch/store.h"
 
 namespace starling {
@@ -25,17 +25,17 @@ struct WorldOptions {
 // World this process has joined. A process started alone gets a world of one, whose communicator works like any other.
 // Members are ordered for destruction: later ones depend on earlier ones and go first.
 struct World {
-  dist::WorldPlace place{};  // local_rank and local_world count ranks that really share the host
-  std::uint64_t epoch = 0;   // number of restarts of all ranks so far
-  std::string backend{};     // threads (alone), shared, gloo, mpi, shared+gloo, shared+mpi
-  std::string host{};        // name of this host
-  struct Ties;               // rendezvous server and connection, if any
+  dist::RankInfo info{};    // local_rank and local_world count ranks that really share the host
+  std::uint64_t epoch = 0;  // number of restarts of all ranks so far
+  std::string backend{};    // threads (alone), shared, gloo, mpi, shared+gloo, shared+mpi
+  std::string host{};       // name of this host
+  struct Ties;              // rendezvous server and connection, if any
   std::shared_ptr<Ties> ties{};
   std::shared_ptr<Store> store{};
   std::shared_ptr<Comm> comm{};
 
-  bool alone() const { return place.world == 1; }
-  bool leads() const { return place.rank == 0; }  // this rank writes files and prints
+  bool alone() const { return info.world == 1; }
+  bool leads() const { return info.rank == 0; }  // this rank writes files and prints
 
   // Reports this rank's step to `starling launch`, for its message should the rank die. Cheap enough for every step:
   // most calls only store the number. Under another launcher the step appears in the rank's own last words.
@@ -47,10 +47,10 @@ struct World {
   void report_failure(std::string_view why) const;
 };
 
-// Makes this process a rank: finds its place (find_place), meets the others at the rendezvous and connects. Errors of
-// this thread carry the rank from then on. Blocks until all ranks have joined. Throws Error if the place is incomplete,
-// if the address is beyond this host and there is no secret, or if ranks are missing at the deadline; the message names
-// the address and the missing ranks.
-World join_world(const dist::PlaceFlags& flags = {}, const WorldOptions& options = {});
+// Makes this process a rank: finds its rank (find_rank_info), meets the others at the rendezvous and connects. Errors
+// of this thread carry the rank from then on. Blocks until all ranks have joined. Throws Error if the rank is told only
+// in part, if the address is beyond this host and there is no secret, or if ranks are missing at the deadline; the
+// message names the address and the missing ranks.
+World join_world(const dist::ProcessFlags& flags = {}, const WorldOptions& options = {});
 
 }  // namespace starling

@@ -18,7 +18,7 @@ Grouped::Grouped(std::shared_ptr<Comm> comm, const Topology& topology, const All
     : RankStrategy(std::move(comm)), topology_(topology) {
   topology_.validate(world());
   check(topology_.servers() == 0, "[grouped] expected workers only, got {}", topology_.describe());
-  const Topology::RankPosition own = place();
+  const Topology::RankPosition own = position();
   inside_ = std::make_unique<AllReduce>(part(this->comm(), own.group, own.member, "grouped.inside"), inside);
   between_ = between(part(this->comm(), own.member == 0 ? 0 : 1 + rank(), own.group, "grouped.between"));
   check(!between_->exchanges_gradients() && !between_->global_program(),
@@ -36,14 +36,14 @@ std::unique_ptr<runtime::Program> Grouped::build(const graph::Graph& global, con
 // Only leaders pass their tensors to the strategy between groups: on other ranks it has none to change.
 void Grouped::begin(const TrainedState& state) {
   RankStrategy::begin(state);
-  if (place().member == 0) between_->begin(state);
+  if (position().member == 0) between_->begin(state);
   weights_ = shared_ = state.weights;
   shared_.insert(shared_.end(), state.buffers.begin(), state.buffers.end());
   shared_.insert(shared_.end(), state.optimizer.begin(), state.optimizer.end());
 }
 
 void Grouped::restored(std::int64_t step) {
-  if (place().member == 0) between_->restored(step);
+  if (position().member == 0) between_->restored(step);
 }
 
 void Grouped::share_in_group(const char* what) {
@@ -53,29 +53,29 @@ void Grouped::share_in_group(const char* what) {
 
 void Grouped::after_update(std::int64_t step, double weight) {
   inside_->after_update(step, weight);
-  if (place().member == 0) between_->after_update(step, weight);
+  if (position().member == 0) between_->after_update(step, weight);
   if (between_->meets_after(step)) share_in_group("grouped.meeting");
 }
 
 bool Grouped::meets_after(std::int64_t step) const { return between_->meets_after(step); }
 
 void Grouped::settle() {
-  if (place().member == 0) between_->settle();
+  if (position().member == 0) between_->settle();
   share_in_group("grouped.settle");
 }
 
 void Grouped::regrouped() {
-  if (place().member == 0) between_->regrouped();
+  if (position().member == 0) between_->regrouped();
   share_in_group("grouped.regrouped");
 }
 
 void Grouped::show() {
-  if (place().member == 0) between_->show();
+  if (position().member == 0) between_->show();
   broadcast_tensors(inside_->comm(), weights_, 0, "grouped.show");
 }
 
 void Grouped::unshow() {
-  if (place().member == 0) between_->unshow();
+  if (position().member == 0) between_->unshow();
   broadcast_tensors(inside_->comm(), weights_, 0, "grouped.unshow");
 }
 
@@ -85,7 +85,7 @@ bool Grouped::settles_to_evaluate() const { return between_->settles_to_evaluate
 bool Grouped::settled() const { return topology_.worker_groups == 1 && between_->settled(); }
 
 std::vector<NamedTensor> Grouped::tensors() const {
-  return place().member == 0 ? between_->tensors() : std::vector<NamedTensor>();
+  return position().member == 0 ? between_->tensors() : std::vector<NamedTensor>();
 }
 
 OpCounters Grouped::exchanged(CommOp op) const {
@@ -93,11 +93,11 @@ OpCounters Grouped::exchanged(CommOp op) const {
 }
 
 std::vector<LawCounter> Grouped::counters() const {
-  std::vector<LawCounter> all{{"group", static_cast<double>(place().group)},
-                              {"member", static_cast<double>(place().member)},
+  std::vector<LawCounter> all{{"group", static_cast<double>(position().group)},
+                              {"member", static_cast<double>(position().member)},
                               {"handed_on", static_cast<double>(handed_on_)}};
   for (const auto& one : inside_->counters()) all.push_back({"inside." + one.name, one.value});
-  if (place().member > 0) return all;
+  if (position().member > 0) return all;
   for (const auto& one : between_->counters()) all.push_back({"between." + one.name, one.value});
   return all;
 }

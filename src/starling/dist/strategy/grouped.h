@@ -39,7 +39,7 @@ class Grouped final : public RankStrategy {
   OpCounters exchanged(CommOp op) const override;
 
   const Topology& topology() const { return topology_; }
-  Topology::RankPosition place() const { return topology_.place(rank()); }
+  Topology::RankPosition position() const { return topology_.position(rank()); }
 
  private:
   void share_in_group(const char* what);

@@ -44,7 +44,7 @@ RankProgram::RankProgram(const graph::Graph& global, const Container& container,
           .comm = comm_, .rank = comm_->rank(), .arena_allocator = arena_for(*built.executable, *comm_)});
   const graph::Graph& local = graph();
   for (graph::ValueId out : local.outputs)
-    split_outputs_.push_back(!local.value(out).spec.empty() && local.value(out).spec[0].is_split());
+    split_outputs_.push_back(!local.value(out).layouts.empty() && local.value(out).layouts[0].is_split());
 }
 
 void RankProgram::run(std::span<const Tensor> inputs, std::span<const Tensor> outputs) {

@@ -26,7 +26,7 @@ void Topology::validate(std::int64_t world) const {
   check(size() == world, "[topology] expected {} ranks for {}, got {}", size(), describe(), world);
 }
 
-Topology::RankPosition Topology::place(int rank) const {
+Topology::RankPosition Topology::position(int rank) const {
   check(rank >= 0 && rank < size(), "[topology] expected a rank below {}, got {}", size(), rank);
   const bool server = rank >= workers();
   const std::int64_t index = server ? rank - workers() : rank;
@@ -34,12 +34,12 @@ Topology::RankPosition Topology::place(int rank) const {
   return {server, static_cast<int>(index / members), static_cast<int>(index % members)};
 }
 
-int Topology::rank_of(const RankPosition& place) const {
-  const std::int64_t members = place.server ? servers_per_group : workers_per_group;
-  const std::int64_t groups = place.server ? server_groups : worker_groups;
-  check(place.group >= 0 && place.group < groups && place.member >= 0 && place.member < members,
-        "[topology] expected a member of {}, got member {} of group {}", describe(), place.member, place.group);
-  return static_cast<int>((place.server ? workers() : 0) + place.group * members + place.member);
+int Topology::rank_of(const RankPosition& position) const {
+  const std::int64_t members = position.server ? servers_per_group : workers_per_group;
+  const std::int64_t groups = position.server ? server_groups : worker_groups;
+  check(position.group >= 0 && position.group < groups && position.member >= 0 && position.member < members,
+        "[topology] expected a member of {}, got member {} of group {}", describe(), position.member, position.group);
+  return static_cast<int>((position.server ? workers() : 0) + position.group * members + position.member);
 }
 
 std::string Topology::describe() const {

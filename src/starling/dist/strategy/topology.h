@@ -29,8 +29,8 @@ struct Topology {
     int group = 0;
     int member = 0;  // 0 leads the group
   };
-  RankPosition place(int rank) const;
-  int rank_of(const RankPosition& place) const;
+  RankPosition position(int rank) const;
+  int rank_of(const RankPosition& position) const;
   std::string describe() const;  // such as "2 groups of 3 workers"
 };
 

@@ -21,6 +21,7 @@ struct LayoutEdge {
   int to = 0;
 };
 
+// Layout as graph drawing has the word: boxes and edges on paper.
 struct LayeredLayout {
   std::vector<Point> centres;              // by box
   std::vector<std::vector<Point>> routes;  // by edge, from the lower rim of one box to the upper rim of the other

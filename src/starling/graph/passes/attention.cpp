@@ -94,7 +94,7 @@ class Attention {
     const NodeId made = rewriter_.emit(find_op("scaled_dot_product_attention"), in, p.match.attrs, like);
     p.y = rewriter_.to().node(made).out[0];
     p.lse = rewriter_.to().node(made).out[1];
-    rewriter_.to().value(p.y).spec = graph_.value(p.match.y).spec;
+    rewriter_.to().value(p.y).layouts = graph_.value(p.match.y).layouts;
     rewriter_.set(p.match.y, p.y);
     rewriter_.stands_for(p.match.scores, made);
   }
@@ -120,7 +120,7 @@ class Attention {
     const auto& gradient = p.match.gradients[index];
     ValueId made = rewriter_.to().node(p.backward).out[static_cast<std::size_t>(gradient.of)];
     if (gradient.transposed) made = transposed(made, maker(gradient.value));
-    rewriter_.to().value(made).spec = graph_.value(gradient.value).spec;
+    rewriter_.to().value(made).layouts = graph_.value(gradient.value).layouts;
     rewriter_.set(gradient.value, made);
   }
 

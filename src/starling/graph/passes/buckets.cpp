@@ -236,7 +236,7 @@ class Joining {
       const ValueId old = graph_.node(bucket.members[i]).out[0];
       const ValueId fresh = rewriter_.to().node(made).out[i];
       rewriter_.set(old, fresh);
-      rewriter_.to().value(fresh).spec = graph_.value(old).spec;
+      rewriter_.to().value(fresh).layouts = graph_.value(old).layouts;
       rewriter_.to().value(fresh).name = graph_.value(old).name;
     }
   }

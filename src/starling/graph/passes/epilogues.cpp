@@ -59,7 +59,7 @@ class Epilogues {
     const NodeId made = rewriter_.emit(op, in, attrs, id);
     const ValueId old = graph_.node(user).out[0];
     const ValueId fresh = rewriter_.to().node(made).out[0];
-    rewriter_.to().value(fresh).spec = graph_.value(old).spec;
+    rewriter_.to().value(fresh).layouts = graph_.value(old).layouts;
     rewriter_.set(old, fresh);
     rewriter_.stands_for(id, made);
     done_[static_cast<std::size_t>(user)] = true;
@@ -145,7 +145,7 @@ class Epilogues {
                        op::MatmulSgdAttrs{flags.trans_a, flags.trans_b, sgd.momentum, sgd.weight_decay}, id);
     for (std::size_t i = 0; i < node.out.size(); ++i) {
       const ValueId fresh = rewriter_.to().node(made).out[i];
-      rewriter_.to().value(fresh).spec = graph_.value(node.out[i]).spec;
+      rewriter_.to().value(fresh).layouts = graph_.value(node.out[i]).layouts;
       rewriter_.set(node.out[i], fresh);
     }
     rewriter_.stands_for(product, made);

@@ -164,7 +164,7 @@ class Folder {
     Node& node = to().node(to().value(made).node);
     node.device = graph_.node(id).device;
     node.scope = graph_.node(id).scope;
-    to().value(made).spec = graph_.value(old).spec;
+    to().value(made).layouts = graph_.value(old).layouts;
     rewriter_.set(old, made);
   }
 

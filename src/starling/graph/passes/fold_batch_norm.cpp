@@ -88,7 +88,7 @@ class BatchNorms {
       in.push_back(shift);
     const NodeId node = rewriter_.emit(*made.op, {in.data(), in.size()}, made.attrs, id);
     const ValueId y = rewriter_.to().node(node).out[0];
-    rewriter_.to().value(y).spec = graph_.value(norm.out[0]).spec;
+    rewriter_.to().value(y).layouts = graph_.value(norm.out[0]).layouts;
     rewriter_.set(norm.out[0], y);
     rewriter_.stands_for(producer, node);
   }

@@ -93,7 +93,7 @@ class Formats {
 
   void replace(NodeId id, const OpDef& op, std::span<const ValueId> in, const Attrs& attrs) {
     const ValueId made = to().node(rewriter_.emit(op, in, attrs, id)).out[0];
-    to().value(made).spec = graph_.value(graph_.node(id).out[0]).spec;
+    to().value(made).layouts = graph_.value(graph_.node(id).out[0]).layouts;
     replace(id, made);
   }
 
@@ -112,7 +112,7 @@ class Formats {
   bool same_place(NodeId id) {
     const Node& node = graph_.node(id);
     return node.device == graph_.maker(node.in[0]).device &&
-           graph_.value(node.in[0]).spec == graph_.value(node.out[0]).spec;
+           graph_.value(node.in[0]).layouts == graph_.value(node.out[0]).layouts;
   }
 
   bool join_reshapes(NodeId id) {
@@ -158,7 +158,7 @@ class Formats {
     const NodeId made = rewriter_.emit(*node.op, {in.data(), in.size()}, attrs, id);
     for (std::size_t i = 0; i < node.out.size(); ++i) {
       const ValueId fresh = to().node(made).out[i];
-      to().value(fresh).spec = graph_.value(node.out[i]).spec;
+      to().value(fresh).layouts = graph_.value(node.out[i]).layouts;
       rewriter_.set(node.out[i], fresh);
     }
     return true;
@@ -176,7 +176,7 @@ class Formats {
     const auto& flags = attrs.as<op::MatmulAttrs>();
     const ValueId swapped[] = {in[1], in[0]};
     const NodeId made = rewriter_.emit(*node.op, swapped, op::MatmulAttrs{!flags.trans_b, !flags.trans_a}, id);
-    to().value(to().node(made).out[0]).spec = graph_.value(transpose.out[0]).spec;
+    to().value(to().node(made).out[0]).layouts = graph_.value(transpose.out[0]).layouts;
     replace(user, to().node(made).out[0]);
     rewriter_.stands_for(id, made);
     return true;

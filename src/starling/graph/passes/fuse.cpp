@@ -221,7 +221,7 @@ class Fuser {
       const ValueId first = rewriter_.to().node(made).out[static_cast<std::size_t>(index)];
       const ValueId fresh = again ? reshaped(first, graph_.value(value).type.shape, group.members.front()) : first;
       rewriter_.set(value, fresh);
-      rewriter_.to().value(fresh).spec = graph_.value(value).spec;
+      rewriter_.to().value(fresh).layouts = graph_.value(value).layouts;
     }
   }
 

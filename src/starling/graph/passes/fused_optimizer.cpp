@@ -15,14 +15,14 @@ constexpr std::size_t kMostBytes = 1 << 20;
 
 using Group = std::vector<NodeId>;
 
-op::UpdateLayout layout_of(const Node& update) { return *op::update_layout(*update.op, update.attrs); }
+op::UpdateOperands operands_of(const Node& update) { return *op::update_operands(*update.op, update.attrs); }
 
-ValueId gradient_of(const Node& update) { return update.in[layout_of(update).targets]; }
+ValueId gradient_of(const Node& update) { return update.in[operands_of(update).targets]; }
 
-std::span<const ValueId> targets_of(const Node& update) { return {update.in.data(), layout_of(update).targets}; }
+std::span<const ValueId> targets_of(const Node& update) { return {update.in.data(), operands_of(update).targets}; }
 
 std::span<const ValueId> scalars_of(const Node& update) {
-  return {update.in.data() + layout_of(update).targets + 1, layout_of(update).scalars};
+  return {update.in.data() + operands_of(update).targets + 1, operands_of(update).scalars};
 }
 
 std::size_t gradient_bytes(const Graph& graph, NodeId update) {
@@ -96,8 +96,8 @@ bool share_state(const Graph& graph, const Node& a, const Node& b) {
 }
 
 bool is_single_update(const Node& node) {
-  const auto layout = op::update_layout(*node.op, node.attrs);
-  return layout && layout->tensors(node.in.size()) == 1;
+  const auto operands = op::update_operands(*node.op, node.attrs);
+  return operands && operands->tensors(node.in.size()) == 1;
 }
 
 // Updates in the order of their gradients, so that neighbours are joined.
@@ -193,7 +193,7 @@ class Joiner {
 
   void emit(const Group& group) {
     const Node& last = graph_.node(group.back());
-    const std::size_t targets = layout_of(last).targets;
+    const std::size_t targets = operands_of(last).targets;
     std::vector<ValueId> in;
     for (std::size_t operand = 0; operand <= targets; ++operand) {
       for (NodeId id : group) in.push_back(rewriter_.map(graph_.node(id).in[operand]));
@@ -216,7 +216,7 @@ class Joiner {
       const ValueId old = graph_.node(update).out[i];
       const ValueId fresh = rewriter_.to().node(made).out[i * count + at];
       rewriter_.set(old, fresh);
-      rewriter_.to().value(fresh).spec = graph_.value(old).spec;
+      rewriter_.to().value(fresh).layouts = graph_.value(old).layouts;
     }
   }
 

@@ -122,7 +122,7 @@ class Rewrite {
     const ValueId old[] = {node(found.relu).out[0], norm.out[1], norm.out[2]};
     for (std::size_t i = 0; i < 3; ++i) {
       rewriter_.set(old[i], out[i]);
-      rewriter_.to().value(out[i]).spec = graph_.value(old[i]).spec;
+      rewriter_.to().value(out[i]).layouts = graph_.value(old[i]).layouts;
     }
   }
 
@@ -148,7 +148,7 @@ class Rewrite {
     for (std::size_t i = 0; i < 3; ++i) {
       const ValueId fresh = rewriter_.to().node(made).out[i];
       rewriter_.set(node(id).out[i], fresh);
-      rewriter_.to().value(fresh).spec = graph_.value(node(id).out[i]).spec;
+      rewriter_.to().value(fresh).layouts = graph_.value(node(id).out[i]).layouts;
     }
     return true;
   }

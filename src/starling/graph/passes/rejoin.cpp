@@ -81,7 +81,7 @@ class Rejoin {
       made = rewriter_.emit(reshape_op, {&whole, 1}, op::ShapeAttrs{pieces.like.shape}, id);
     }
     const ValueId fresh = rewriter_.to().node(made).out[0];
-    rewriter_.to().value(fresh).spec = graph_.value(node.out[0]).spec;
+    rewriter_.to().value(fresh).layouts = graph_.value(node.out[0]).layouts;
     rewriter_.set(node.out[0], fresh);
     rewriter_.stands_for(id, made);
     return true;

@@ -35,7 +35,7 @@ class Repeater {
       rewriter_.stands_for(id, made);
       for (std::size_t i = 0; i < node.out.size(); ++i) {
         const ValueId fresh = rewriter_.to().node(made).out[i];
-        rewriter_.to().value(fresh).spec = graph_.value(node.out[i]).spec;
+        rewriter_.to().value(fresh).layouts = graph_.value(node.out[i]).layouts;
         rewriter_.set(node.out[i], fresh);
       }
     }
@@ -73,7 +73,7 @@ class Repeater {
     now_ = -1;
     for (std::size_t i = 0; i < node.out.size(); ++i) {
       again_[at(node.out[i])] = rewriter_.to().node(made).out[i];
-      rewriter_.to().value(again_[at(node.out[i])]).spec = graph_.value(node.out[i]).spec;
+      rewriter_.to().value(again_[at(node.out[i])]).layouts = graph_.value(node.out[i]).layouts;
     }
     return again_[at(id)];
   }

@@ -49,8 +49,8 @@ class Absorber {
   // updates that take one.
   bool may_scale(const Node& update) const {
     if (update.device.kind != DeviceKind::cpu) return false;
-    const auto layout = op::update_layout(*update.op, update.attrs);
-    if (!layout || layout->tensors(update.in.size()) != 1) return false;
+    const auto operands = op::update_operands(*update.op, update.attrs);
+    if (!operands || operands->tensors(update.in.size()) != 1) return false;
     if (is_op(update, "sgd_update")) return update.attrs.as<op::SgdAttrs>().momentum != 0;
     return !update.attrs.get<bool>(*update.attrs.find("scaled"));
   }
@@ -58,7 +58,7 @@ class Absorber {
   Scaled scaled(NodeId id) const {
     const Node& update = graph_.node(id);
     if (!may_scale(update)) return {};
-    const ValueId gradient = update.in[op::update_layout(*update.op, update.attrs)->targets];
+    const ValueId gradient = update.in[op::update_operands(*update.op, update.attrs)->targets];
     const NodeId product = graph_.value(gradient).node;
     const Node& mul = graph_.node(product);
     const TensorType& type = graph_.value(gradient).type;
@@ -76,20 +76,20 @@ class Absorber {
   void emit(NodeId id, const Scaled& scaled) {
     const Node& update = graph_.node(id);
     const bool is_sgd = is_op(update, "sgd_update");
-    const op::UpdateLayout layout = *op::update_layout(*update.op, update.attrs);
+    const op::UpdateOperands operands = *op::update_operands(*update.op, update.attrs);
     Attrs attrs = is_sgd ? momentum_attrs(update) : update.attrs;
     attrs.get<bool>(*attrs.find("scaled")) = true;
     const bool guarded = attrs.get<bool>(*attrs.find("guarded"));
     std::vector<ValueId> in;
     for (ValueId value : update.in) in.push_back(value);
-    in[layout.targets] = scaled.gradient;
+    in[operands.targets] = scaled.gradient;
     in.insert(in.end() - (guarded ? 1 : 0), scaled.factor);
     for (ValueId& value : in) value = rewriter_.map(value);
     const NodeId made = rewriter_.emit(is_sgd ? find_op("momentum_update") : *update.op, in, attrs, id);
     for (std::size_t i = 0; i < update.out.size(); ++i) {
       const ValueId fresh = rewriter_.to().node(made).out[i];
       rewriter_.set(update.out[i], fresh);
-      rewriter_.to().value(fresh).spec = graph_.value(update.out[i]).spec;
+      rewriter_.to().value(fresh).layouts = graph_.value(update.out[i]).layouts;
     }
     rewriter_.stands_for(id, made);
     rewriter_.stands_for(scaled.product, made);

@@ -73,7 +73,7 @@ class Scales {
     const ValueId factors[] = {in[found.factor], number};
     in[found.factor] = to.node(rewriter_.emit(find_op("mul"), factors, op::NoAttrs{}, found.product)).out[0];
     const NodeId made = rewriter_.emit(*product.op, {in.data(), in.size()}, product.attrs, found.product);
-    to.value(to.node(made).out[0]).spec = graph_.value(graph_.node(id).out[0]).spec;
+    to.value(to.node(made).out[0]).layouts = graph_.value(graph_.node(id).out[0]).layouts;
     rewriter_.set(graph_.node(id).out[0], to.node(made).out[0]);
     rewriter_.stands_for(found.product, made);
   }

@@ -82,8 +82,8 @@ class Walk {
     const Value& old = graph_.value(node.out[0]);
     const bool fresh = to.value(made).node >= nodes_before;
     // A value on another device or with another layout is not a replacement: a transfer lies between them.
-    if (!fresh && (to.maker(made).device != node.device || to.value(made).spec != old.spec)) return false;
-    if (fresh) to.value(made).spec = old.spec;
+    if (!fresh && (to.maker(made).device != node.device || to.value(made).layouts != old.layouts)) return false;
+    if (fresh) to.value(made).layouts = old.layouts;
     rewriter_.set(node.out[0], made);
     return true;
   }

@@ -45,11 +45,11 @@ class SmallerMasks {
     if (graph_.value(back.in[0]).type != graph_.value(pooled).type) return false;
     const ValueId small[] = {rewriter_.map(back.in[0]), rewriter_.map(pooled)};
     const ValueId masked = rewriter_.to().node(rewriter_.emit(*mask.op, small, mask.attrs, id)).out[0];
-    rewriter_.to().value(masked).spec = graph_.value(back.in[0]).spec;
+    rewriter_.to().value(masked).layouts = graph_.value(back.in[0]).layouts;
     const ValueId wide[] = {masked, rewriter_.map(back.in[1])};
     const ValueId made =
         rewriter_.to().node(rewriter_.emit(*back.op, wide, back.attrs, graph_.value(spread).node)).out[0];
-    rewriter_.to().value(made).spec = graph_.value(mask.out[0]).spec;
+    rewriter_.to().value(made).layouts = graph_.value(mask.out[0]).layouts;
     rewriter_.set(mask.out[0], made);
     return true;
   }

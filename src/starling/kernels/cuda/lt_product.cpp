@@ -61,9 +61,9 @@ struct Problem {
     set(CUBLASLT_MATMUL_DESC_TRANSA, s.trans_b ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(CUBLASLT_MATMUL_DESC_TRANSB, s.trans_a ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, library_epilogue(s));
-    layout(b, s.trans_b ? s.k : s.n, s.trans_b ? s.n : s.k);
-    layout(a, s.trans_a ? s.m : s.k, s.trans_a ? s.k : s.m);
-    layout(c, s.n, s.m);
+    describe(b, s.trans_b ? s.k : s.n, s.trans_b ? s.n : s.k);
+    describe(a, s.trans_a ? s.m : s.k, s.trans_a ? s.k : s.m);
+    describe(c, s.n, s.m);
   }
 
   template <class T>
@@ -72,7 +72,7 @@ struct Problem {
   }
 
  private:
-  static void layout(cublasLtMatrixLayoutOpaque_t& to, int rows, int columns) {
+  static void describe(cublasLtMatrixLayoutOpaque_t& to, int rows, int columns) {
     check_lt(cublasLtMatrixLayoutInit(&to, CUDA_R_32F, static_cast<std::uint64_t>(rows),
                                       static_cast<std::uint64_t>(columns), rows),
              "describing a matrix");

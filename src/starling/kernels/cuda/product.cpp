@@ -13,21 +13,21 @@ namespace starling::cuda {
 namespace {
 
 using device::GemmCut;
-using device::GemmLayout;
+using device::GemmFormat;
 
 class TileProduct final : public Product {
  public:
-  TileProduct(const ProductSpec& spec, GemmCut cut) : layout_{spec.trans_a, spec.trans_b}, cut_(cut) {
+  TileProduct(const ProductSpec& spec, GemmCut cut) : format_{spec.trans_a, spec.trans_b}, cut_(cut) {
     const auto tile = device::gemm_tile(cut.tile);
     name = fmt::format("tiles {}x{} split {}", tile.m, tile.n, cut.split);
-    check_cuda(device::load_gemm(layout_, cut_), "loading a kernel");
+    check_cuda(device::load_gemm(format_, cut_), "loading a kernel");
   }
   void run(const device::Gemm& gemm, void*, cudaStream_t stream) const override {
-    check_cuda(device::launch_gemm(gemm, layout_, cut_, stream), "launching a product");
+    check_cuda(device::launch_gemm(gemm, format_, cut_, stream), "launching a product");
   }
 
  private:
-  GemmLayout layout_;
+  GemmFormat format_;
   GemmCut cut_;
 };
 

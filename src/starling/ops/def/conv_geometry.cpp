@@ -21,7 +21,7 @@ std::int64_t op::window_count(std::int64_t size, std::int64_t kernel, std::int64
 
 namespace {
 
-const char* layout_of(int dims) { return dims == 1 ? "l" : (dims == 2 ? "h, w" : "d, h, w"); }
+const char* axes_of(int dims) { return dims == 1 ? "l" : (dims == 2 ? "h, w" : "d, h, w"); }
 
 Shape with_unit_sizes(const Shape& shape, int dims) {
   Shape five = shape;
@@ -43,7 +43,7 @@ ConvGeometry conv_geometry(int dims, const Shape& x, const Shape& w, const Shape
         "[{}] expected stride, padding and dilation of {} numbers, got {}, {} and {}", who, dims, to_string(stride),
         to_string(padding), to_string(dilation));
   check(x.rank() == dims + 2 && w.rank() == dims + 2,
-        "[{}] expected x [n, c, {}] and weight [out, c, kernel of as many sizes], got {} and {}", who, layout_of(dims),
+        "[{}] expected x [n, c, {}] and weight [out, c, kernel of as many sizes], got {} and {}", who, axes_of(dims),
         to_string(x), to_string(w));
   for (const Shape* shape : {&x, &w}) {
     for (const std::int64_t size : *shape)

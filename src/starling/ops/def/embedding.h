@@ -40,7 +40,7 @@ struct BagPlaceAttrs {
 
 // Operands (x, indices, offsets?, scale?) of a bag op: indices i64[b, n] are bags by row, i64[n] are cut by offsets
 // i64[b]; scale has the shape of indices and x's dtype. Operand numbers are -1 if missing.
-struct BagLayout {
+struct BagOperands {
   std::int64_t bags = 0;
   std::int64_t entries = 0;
   int offsets = -1;

@@ -46,10 +46,10 @@ Tensor lower_half(std::int64_t n, DType dtype) { return sub(tril(full({n, n}, 1,
 ShardRule shard_matrices(const ShardCall& call) {
   ShardRule rule = shard_replicated(call);
   const int batch = call.in[0].shape.rank() - 2;
-  for (const auto& placed : call.placed) {
-    if (!placed.is_split() || placed.dim >= batch) continue;
-    for (auto& in : rule.in) in = placed;
-    for (auto& out : rule.out) out = placed;
+  for (const auto& layout : call.layouts) {
+    if (!layout.is_split() || layout.dim >= batch) continue;
+    for (auto& in : rule.in) in = layout;
+    for (auto& out : rule.out) out = layout;
     break;
   }
   return rule;

@@ -106,14 +106,14 @@ Types infer_forward(const InferCall& call) {
 }
 
 // Operand indices of a backward: RMS has no mean.
-struct BackwardPlaces {
+struct BackwardOperands {
   std::size_t var, weight;
-  explicit BackwardPlaces(const NormView& v) : var(v.centred ? 3 : 2), weight(var + 1) {}
+  explicit BackwardOperands(const NormView& v) : var(v.centred ? 3 : 2), weight(var + 1) {}
 };
 
 Types infer_backward(const InferCall& call) {
   const NormView v = norm_view(call.op, call.in[1], call.attrs);
-  const BackwardPlaces at(v);
+  const BackwardOperands at(v);
   const DType dtype = call.in[1].dtype;
   expect_type(call, 0, call.in[1]);
   for (std::size_t i = 2; i <= at.var; ++i) expect_type(call, i, {dtype, v.stats_type});
@@ -155,7 +155,7 @@ TensorList grad_forward(const GradCall& c) {
 // by the chain rule, with statistics as operands.
 TensorList grad_backward(const GradCall& c) {
   const NormView v = norm_view(c.op, c.in[1].type(), c.attrs);
-  const BackwardPlaces at(v);
+  const BackwardOperands at(v);
   const double each = 1 / static_cast<double>(v.count());
   const bool weighted = c.in.size() > at.weight;
   const auto over_stats = [&](const Tensor& t) { return sum(t, {.axes = v.shared_stats, .keepdim = true}); };
@@ -205,7 +205,7 @@ TensorList grad_backward(const GradCall& c) {
 // Split dimension whose rows have statistics of their own, or -1.
 int split_of(const ShardCall& call, std::size_t x, const NormView& v) {
   const int rows = v.x.rank() == 2 ? v.stats_type.rank() : 1;
-  const Layout from = call.placed[x];
+  const Layout from = call.layouts[x];
   return from.is_split() && from.dim < rows ? from.dim : -1;
 }
 
@@ -223,7 +223,7 @@ ShardRule shard_backward(const ShardCall& call) {
   const NormView v = norm_view(call.op, call.in[1], call.attrs);
   const int dim = split_of(call, 1, v);
   if (dim < 0) return rule;
-  for (std::size_t i = 0; i <= BackwardPlaces(v).var; ++i) rule.in[i] = Layout::split(dim);
+  for (std::size_t i = 0; i <= BackwardOperands(v).var; ++i) rule.in[i] = Layout::split(dim);
   rule.out[0] = Layout::split(dim);
   for (std::size_t i = 1; i < rule.out.size(); ++i) rule.out[i] = Layout::partial();
   return rule;

@@ -40,7 +40,7 @@ struct ShardCall {
   std::span<const TensorType> in;
   std::span<const TensorType> out;
   const Attrs& attrs;
-  std::span<const Layout> placed;
+  std::span<const Layout> layouts;
 };
 // Layouts that the inputs must have, and the resulting layouts of the outputs.
 struct ShardRule {

@@ -117,7 +117,7 @@ Tensor tanh_bend(const Tensor& y) { return mul(y, -2.0); }
 
 ShardRule shard_axes(const ShardCall& call, std::initializer_list<int> in, std::initializer_list<int> out) {
   bool split = false;
-  for (std::size_t i = 0; i < call.in.size(); ++i) split = split || call.placed[i].is_split(in.begin()[i]);
+  for (std::size_t i = 0; i < call.in.size(); ++i) split = split || call.layouts[i].is_split(in.begin()[i]);
   ShardRule rule = rules::shard_replicated(call);
   if (!split) return rule;
   for (std::size_t i = 0; i < call.in.size(); ++i) {

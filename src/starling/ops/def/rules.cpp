@@ -69,9 +69,9 @@ namespace {
 // Dimension of the output along which some input is split, or -1.
 int split_of_output(const ShardCall& call) {
   for (std::size_t i = 0; i < call.in.size(); ++i) {
-    if (!call.placed[i].is_split()) continue;
-    const int dim = call.placed[i].dim + call.out[0].shape.rank() - call.in[i].shape.rank();
-    if (call.in[i].shape[call.placed[i].dim] == call.out[0].shape[dim]) return dim;
+    if (!call.layouts[i].is_split()) continue;
+    const int dim = call.layouts[i].dim + call.out[0].shape.rank() - call.in[i].shape.rank();
+    if (call.in[i].shape[call.layouts[i].dim] == call.out[0].shape[dim]) return dim;
   }
   return -1;
 }
@@ -97,16 +97,16 @@ ShardRule shard_elementwise(const ShardCall& call) {
 ShardRule shard_linear_elementwise(const ShardCall& call) {
   // Partial sums pass through linear ops only, and not where every rank would drop its own fraction.
   const bool linear =
-      call.placed[0] == Layout::partial() && (call.in[0].dtype == call.out[0].dtype || is_float(call.out[0].dtype));
+      call.layouts[0] == Layout::partial() && (call.in[0].dtype == call.out[0].dtype || is_float(call.out[0].dtype));
   if (!linear) return shard_elementwise(call);
   ShardRule rule = shard_replicated(call);
-  rule.in[0] = rule.out[0] = call.placed[0];
+  rule.in[0] = rule.out[0] = call.layouts[0];
   return rule;
 }
 
 ShardRule shard_additive(const ShardCall& call) {
   const auto sum = Layout::partial();
-  if (call.placed[0] == sum && call.placed[1] == sum && call.in[0].shape == call.in[1].shape) {
+  if (call.layouts[0] == sum && call.layouts[1] == sum && call.in[0].shape == call.in[1].shape) {
     return {{sum, sum}, {sum}};
   }
   return shard_elementwise(call);
@@ -116,15 +116,15 @@ ShardRule shard_multiplicative(const ShardCall& call) {
   const auto sum = Layout::partial();
   const bool divides = call.op.name == "div";
   const bool exact = !divides || is_float(call.in[0].dtype);  // integer quotients drop their fraction
-  if (exact && call.placed[0] == sum && call.placed[1].is_replicate()) return {{sum, Layout::replicate()}, {sum}};
-  if (!divides && call.placed[1] == sum && call.placed[0].is_replicate()) return {{Layout::replicate(), sum}, {sum}};
+  if (exact && call.layouts[0] == sum && call.layouts[1].is_replicate()) return {{sum, Layout::replicate()}, {sum}};
+  if (!divides && call.layouts[1] == sum && call.layouts[0].is_replicate()) return {{Layout::replicate(), sum}, {sum}};
   return shard_elementwise(call);
 }
 
 ShardRule shard_batch(const ShardCall& call, std::uint32_t batched) {
   ShardRule rule = shard_replicated(call);
   bool split = false;
-  for (std::size_t i = 0; i < call.in.size(); ++i) split |= ((batched >> i) & 1) && call.placed[i].is_split(0);
+  for (std::size_t i = 0; i < call.in.size(); ++i) split |= ((batched >> i) & 1) && call.layouts[i].is_split(0);
   if (!split) return rule;
   for (std::size_t i = 0; i < call.in.size(); ++i) {
     if ((batched >> i) & 1) rule.in[i] = Layout::split(0);
@@ -136,10 +136,10 @@ ShardRule shard_batch(const ShardCall& call, std::uint32_t batched) {
 ShardRule shard_other_axes(const ShardCall& call, std::int64_t axis) {
   ShardRule rule = shard_replicated(call);
   const int cut = normalize_axis(axis, call.in[0].shape.rank(), call.op.name.c_str());
-  const Layout from = call.placed[0];
+  const Layout from = call.layouts[0];
   if (from.is_split() && from.dim == cut) return rule;
-  for (const auto& placed : call.placed) {
-    if (placed != from) return rule;
+  for (const auto& layout : call.layouts) {
+    if (layout != from) return rule;
   }
   for (auto& in : rule.in) in = from;
   for (auto& out : rule.out) out = from;
@@ -147,8 +147,8 @@ ShardRule shard_other_axes(const ShardCall& call, std::int64_t axis) {
 }
 
 int split_dim(const ShardCall& call) {
-  for (const auto& placed : call.placed) {
-    if (placed.is_split()) return placed.dim;
+  for (const auto& layout : call.layouts) {
+    if (layout.is_split()) return layout.dim;
   }
   return -1;
 }

@@ -54,17 +54,17 @@ constexpr bool kHasRows = requires {
 inline constexpr CaseInput kSampleSquares{.low = 0.5, .high = 2}, kSampleMean{.low = -0.6, .high = 0.6};
 
 // Operand counts of an update: n tensors have n · (targets + 1) operands, then the scalars.
-struct UpdateLayout {
+struct UpdateOperands {
   std::size_t targets = 0;  // weight and states
   std::size_t scalars = 0;
   std::size_t tensors(std::size_t operands) const { return (operands - scalars) / (targets + 1); }
 };
 template <class A>
-UpdateLayout update_layout(const A& attrs) {
+UpdateOperands update_operands(const A& attrs) {
   return {1 + attrs.states(), A::kScalars + std::size_t{attrs.scaled} + std::size_t{attrs.guarded}};
 }
 // Operand counts of any of these ops and of sgd_update; nothing for other ops.
-std::optional<UpdateLayout> update_layout(const OpDef& op, const Attrs& attrs);
+std::optional<UpdateOperands> update_operands(const OpDef& op, const Attrs& attrs);
 
 struct UpdateScalars {
   Tensor lr;

@@ -27,7 +27,7 @@ Types infer_arg(const InferCall& call) {
 }
 
 ShardRule shard_arg(const ShardCall& call) {
-  const Layout from = call.placed[0];
+  const Layout from = call.layouts[0];
   const auto& attrs = call.attrs.as<op::ReduceAttrs>();
   if (!from.is_split() || attrs.axes.empty()) return rules::shard_replicated(call);
   const int axis = normalize_axis(attrs.axes[0], call.in[0].shape.rank(), call.op.name.c_str());

@@ -170,7 +170,7 @@ Types infer_backward(const InferCall& call) {
 ShardRule shard_attention(const ShardCall& call, std::size_t q, std::size_t mask) {
   const Shape& shape = call.in[q].shape;
   bool split = false;
-  for (const auto& placed : call.placed) split = split || placed.is_split(0);
+  for (const auto& layout : call.layouts) split = split || layout.is_split(0);
   ShardRule rule = rules::shard_replicated(call);
   if (!split || shape.rank() < 3) return rule;
   for (std::size_t i = 0; i < call.in.size(); ++i) {

@@ -1,6 +1,6 @@
 #include "starling/base/error.h"
 #include "starling/ops/def/apply.h"
-#include "starling/ops/def/bag_layout.h"
+#include "starling/ops/def/bag_operands.h"
 #include "starling/ops/def/costs.h"
 #include "starling/ops/def/embedding.h"
 #include "starling/ops/def/registry.h"
@@ -13,10 +13,10 @@ namespace {
 Types infer_rows(const InferCall& call, bool spread) {
   bags::expect_rows(call);
   const auto& a = call.attrs.as<op::BagAttrs>();
-  const op::BagLayout layout = bag_layout(call.op, call.in);
-  bags::expect_no_scaled_mean(call, layout, a.mean);
+  const op::BagOperands operands = bag_operands(call.op, call.in);
+  bags::expect_no_scaled_mean(call, operands, a.mean);
   check(a.padding >= -1, "[{}] expected padding to be -1 or a row, got {}", call.op.name, a.padding);
-  const auto from = spread ? layout.bags : layout.entries, to = spread ? layout.entries : layout.bags;
+  const auto from = spread ? operands.bags : operands.entries, to = spread ? operands.entries : operands.bags;
   check(call.in[0].shape[0] == from, "[{}] expected {} rows, got {}", call.op.name, from, to_string(call.in[0]));
   return {TensorType{call.in[0].dtype, bags::with_rows(to, call.in[0].shape)}};
 }

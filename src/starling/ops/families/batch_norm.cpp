@@ -175,7 +175,7 @@ TensorList grad_squares(const GradCall& c) {
 // Each rank has statistics of its own rows; the returned ones are their average.
 ShardRule shard_train(const ShardCall& call) {
   ShardRule rule = rules::shard_replicated(call);
-  if (!call.placed[0].is_split(0)) return rule;
+  if (!call.layouts[0].is_split(0)) return rule;
   const auto average = Layout::partial(ReduceOp::mean);
   rule.in[0] = Layout::split(0);
   rule.out = {Layout::split(0), average, average};
@@ -186,7 +186,7 @@ ShardRule shard_train(const ShardCall& call) {
 ShardRule shard_train_backward(const ShardCall& call) {
   ShardRule rule = rules::shard_replicated(call);
   const auto average = Layout::partial(ReduceOp::mean);
-  if (!call.placed[1].is_split(0) || call.placed[2] != average || call.placed[3] != average) return rule;
+  if (!call.layouts[1].is_split(0) || call.layouts[2] != average || call.layouts[3] != average) return rule;
   rule.in[0] = rule.in[1] = rule.out[0] = Layout::split(0);
   rule.in[2] = rule.in[3] = average;
   rule.out[1] = rule.out[2] = Layout::partial();
@@ -197,7 +197,7 @@ ShardRule shard_train_backward(const ShardCall& call) {
 ShardRule shard_rows(const ShardCall& call, int rows) {
   ShardRule rule = rules::shard_replicated(call);
   bool split = false;
-  for (int i = 0; i < rows; ++i) split |= call.placed[static_cast<std::size_t>(i)].is_split(0);
+  for (int i = 0; i < rows; ++i) split |= call.layouts[static_cast<std::size_t>(i)].is_split(0);
   if (!split) return rule;
   for (int i = 0; i < rows; ++i) rule.in[static_cast<std::size_t>(i)] = Layout::split(0);
   const bool has_rows = call.out[0].shape.rank() > 1;

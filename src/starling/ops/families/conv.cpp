@@ -170,7 +170,7 @@ TensorList grad_backward_weight(const GradCall& c) {
 }
 
 ShardRule shard_weight(const ShardCall& call) {
-  if (!call.placed[0].is_split(0) && !call.placed[1].is_split(0)) return rules::shard_replicated(call);
+  if (!call.layouts[0].is_split(0) && !call.layouts[1].is_split(0)) return rules::shard_replicated(call);
   return {{Layout::split(0), Layout::split(0)}, {Layout::partial()}};
 }
 ShardRule shard_images(const ShardCall& call) { return rules::shard_batch(call, 1); }

@@ -127,6 +127,67 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntr
 
 namespace {
 
+void check_rows(const InferCall& call) {
+  rules::expect_float(call);
+  rules::expect_rank(call, 0, 2);
+  check(call.in[0].shape[1] > 0, "[{}] expected at least one class, got {}", call.op.name, to_string(call.in[0]));
+  check(call.in[1].dtype == DType::i64 && call.in[1].shape == Shape{call.in[0].shape[0]},
+        "[{}] expected labels i64[{}], got {}", call.op.name, call.in[0].shape[0], to_string(call.in[1]));
+}
+
+// (softmax(logits) - onehot) · scale, from the saved log-sum-exp.
+Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, const Tensor& lse, const Tensor& scale) {
+  static const OpDef& op = find_op("cross_entropy_backward");
+  return apply1(op, {logits, labels, lse, scale});
+}
+
+TensorList grad_sum(const GradCall& c) {
+  TensorList out(2);
+  const Tensor &logits = c.in[0], &labels = c.in[1];
+  if (c.grads[0].defined()) out[0] = cross_entropy_backward(logits, labels, c.out[1], c.grads[0]);
+  if (c.grads[1].defined()) {
+    const Tensor p = softmax(logits);
+    const Tensor through_lse = mul(p, reshape(c.grads[1], {logits.shape()[0], 1}));
+    out[0] = out[0].defined() ? add(out[0], through_lse) : through_lse;
+  }
+  return out;
+}
+
+// The log-sum-exp is an independent operand, so only the softmax contributes to the logits' gradient here.
+TensorList grad_sum_backward(const GradCall& c) {
+  const Tensor &logits = c.in[0], &labels = c.in[1], &lse = c.in[2], &scale = c.in[3], &u = c.grads[0];
+  TensorList out(4);
+  const Tensor p = exp(sub(logits, reshape(lse, {lse.shape()[0], 1})));
+  const Tensor up = mul(u, p);
+  if (c.needs(0)) out[0] = mul(up, scale);
+  if (c.needs(2)) out[2] = neg(mul(sum(up, {.axes = {1}}), scale));
+  if (c.needs(3)) out[3] = sum(mul(u, cross_entropy_backward(logits, labels, lse, full({}, 1.0, scale.dtype()))));
+  return out;
+}
+
+std::vector<OpCase> sum_cases(bool backward) {
+  const auto rows = [&](std::int64_t n, std::int64_t classes) {
+    OpCase c{{{.shape = {n, classes}},
+              {.shape = {n}, .low = 0, .high = static_cast<double>(classes) - 0.01, .dtype = DType::i64}},
+             op::NoAttrs{}};
+    if (backward) {
+      c.in.push_back({.shape = {n}, .low = 2, .high = 3});
+      c.in.push_back({.shape = {}, .low = 0.5, .high = 1});
+    }
+    return c;
+  };
+  return {rows(4, 3), rows(1, 10), rows(9, 17), rows(0, 5), rows(3, 1), rows(2, 33), rows(20, 2), rows(6, 6)};
+}
+
+ShardRule shard_sum(const ShardCall& call) {
+  if (!call.layouts[0].is_split(0) && !call.layouts[1].is_split(0)) return rules::shard_replicated(call);
+  ShardRule rule{{Layout::split(0), Layout::split(0)}, {Layout::partial()}};
+  if (call.out.size() == 2) rule.out.push_back(Layout::split(0));
+  return rule;
+}
+
+ShardRule shard_sum_backward(const ShardCall& call) { return rules::shard_batch(call, 0b0111); }
+
 void check_weighted(const InferCall& call) {
   rules::expect_float(call);
   rules::expect_rank(call, 0, 2);
@@ -199,6 +260,42 @@ ShardRule shard_weighted(const ShardCall& call) {
 }  // namespace
 
 void register_ops_cross_entropy(OpRegistry& ops) {
+  ops.add({.name = "cross_entropy_sum",
+           .doc = "Σ over rows of -log softmax(logits)[label], and each row's log-sum-exp.",
+           .inputs = {"logits", "labels"},
+           .outputs = {"sum", "lse"},
+           .infer =
+               [](const InferCall& call) {
+                 check_rows(call);
+                 return Types{{call.in[0].dtype, {}}, {call.in[0].dtype, {call.in[0].shape[0]}}};
+               },
+           .gradient = grad_sum,
+           .shard = shard_sum,
+           .cases = [] { return sum_cases(false); },
+           .saves = kSavesAll,
+           .cost = costs::each(4),
+           .precision = Width::wide});
+  ops.add({.name = "cross_entropy_backward",
+           .doc = "(exp(logits - lse) - onehot(labels)) · scale",
+           .inputs = {"logits", "labels", "lse", "scale"},
+           .outputs = {"dlogits"},
+           .infer =
+               [](const InferCall& call) {
+                 check_rows(call);
+                 const DType dtype = call.in[0].dtype;
+                 const TensorType lse{dtype, {call.in[0].shape[0]}}, scale{dtype, {}};
+                 check(call.in[2] == lse && call.in[3] == scale,
+                       "[cross_entropy_backward] expected lse {} and scale {}, got {} and {}", to_string(lse),
+                       to_string(scale), to_string(call.in[2]), to_string(call.in[3]));
+                 return Types{call.in[0]};
+               },
+           .gradient = grad_sum_backward,
+           .shard = shard_sum_backward,
+           .cases = [] { return sum_cases(true); },
+           .saves = kSavesInputs,
+           .inplace = 0,
+           .cost = costs::each(4),
+           .precision = Width::wide});
   ops.add({.name = "cross_entropy_weighted",
            .doc = "Σ over rows of -weight · log softmax(logits)[label], and each row's log-sum-exp.",
            .inputs = {"logits", "labels", "weights"},

@@ -80,7 +80,7 @@ ShardRule shard_ctc(const ShardCall& call) {
   ShardRule rule = rules::shard_replicated(call);
   bool split = false;
   for (std::size_t i = 0; i < call.in.size(); ++i)
-    split = split || call.placed[i].is_split(i == 0 || i >= kFixed ? 1 : 0);
+    split = split || call.layouts[i].is_split(i == 0 || i >= kFixed ? 1 : 0);
   if (!split) return rule;
   for (std::size_t i = 0; i < call.in.size(); ++i) rule.in[i] = Layout::split(i == 0 || i >= kFixed ? 1 : 0);
   rule.out[0] = Layout::split(call.out[0].shape.rank() == 3 ? 1 : 0);

@@ -35,7 +35,7 @@ TensorList grad_dot(const GradCall& c) {
 
 // Splitting the summed dimension gives partial results; splitting another one is kept.
 ShardRule shard_dot(const ShardCall& call) {
-  const Layout at = call.placed[0].is_split() ? call.placed[0] : call.placed[1];
+  const Layout at = call.layouts[0].is_split() ? call.layouts[0] : call.layouts[1];
   if (!at.is_split()) return rules::shard_replicated(call);
   const bool summed = at.dim == call.in[0].shape.rank() - 1;
   return {{at, at}, {summed ? Layout::partial() : at}};
@@ -66,8 +66,8 @@ TensorList grad_outer(const GradCall& c) {
 
 ShardRule shard_outer(const ShardCall& call) {
   ShardRule rule = rules::shard_replicated(call);
-  const std::size_t cut = call.placed[0].is_split() ? 0 : 1;
-  if (!call.placed[cut].is_split()) return rule;
+  const std::size_t cut = call.layouts[0].is_split() ? 0 : 1;
+  if (!call.layouts[cut].is_split()) return rule;
   rule.in[cut] = Layout::split(0);
   rule.out[0] = Layout::split(static_cast<int>(cut));
   return rule;

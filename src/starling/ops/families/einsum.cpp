@@ -102,8 +102,8 @@ ShardRule shard_einsum(const ShardCall& call) {
     return at;
   };
   for (std::size_t i = 0; i < call.in.size(); ++i) {
-    if (!call.placed[i].is_split()) continue;
-    const int label = labels.in[i][static_cast<std::size_t>(call.placed[i].dim)];
+    if (!call.layouts[i].is_split()) continue;
+    const int label = labels.in[i][static_cast<std::size_t>(call.layouts[i].dim)];
     const auto out = places(labels.out, call.out[0].shape, label);
     bool once = out.size() <= 1;
     for (std::size_t j = 0; j < call.in.size(); ++j) once &= places(labels.in[j], call.in[j].shape, label).size() <= 1;

@@ -107,13 +107,13 @@ TensorList grad_embedding_backward(const GradCall& c) {
 }
 
 ShardRule shard_embedding(const ShardCall& call) {
-  if (!call.placed[0].is_split()) return rules::shard_replicated(call);
-  return {{call.placed[0], Layout::replicate()}, {call.placed[0]}};
+  if (!call.layouts[0].is_split()) return rules::shard_replicated(call);
+  return {{call.layouts[0], Layout::replicate()}, {call.layouts[0]}};
 }
 
 // Every rank sums its own entries: the result is partial.
 ShardRule shard_embedding_backward(const ShardCall& call) {
-  const Layout from = call.placed[1].is_split() ? call.placed[1] : call.placed[0];
+  const Layout from = call.layouts[1].is_split() ? call.layouts[1] : call.layouts[0];
   if (!from.is_split() || from.dim >= call.in[1].shape.rank()) return rules::shard_replicated(call);
   return {{from, from}, {Layout::partial()}};
 }

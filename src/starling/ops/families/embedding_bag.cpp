@@ -3,7 +3,7 @@
 #include "starling/ops/api/row_sparse.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
-#include "starling/ops/def/bag_layout.h"
+#include "starling/ops/def/bag_operands.h"
 #include "starling/ops/def/costs.h"
 #include "starling/ops/def/embedding.h"
 #include "starling/ops/def/registry.h"
@@ -38,17 +38,17 @@ void expect_padding(const InferCall& call, std::int64_t padding) {
 Types infer_bag(const InferCall& call) {
   bags::expect_rows(call);
   const auto& a = call.attrs.as<op::EmbeddingBagAttrs>();
-  const op::BagLayout layout = bag_layout(call.op, call.in);
+  const op::BagOperands operands = bag_operands(call.op, call.in);
   expect_padding(call, a.padding);
-  bags::expect_no_scaled_mean(call, layout, a.mean);
-  return {TensorType{call.in[0].dtype, bags::with_rows(layout.bags, call.in[0].shape)}};
+  bags::expect_no_scaled_mean(call, operands, a.mean);
+  return {TensorType{call.in[0].dtype, bags::with_rows(operands.bags, call.in[0].shape)}};
 }
 
 Types infer_bag_max(const InferCall& call) {
   bags::expect_rows(call);
-  const op::BagLayout layout = bag_layout(call.op, call.in, false);
+  const op::BagOperands operands = bag_operands(call.op, call.in, false);
   expect_padding(call, call.attrs.as<op::EmbeddingAttrs>().padding);
-  const Shape out = bags::with_rows(layout.bags, call.in[0].shape);
+  const Shape out = bags::with_rows(operands.bags, call.in[0].shape);
   return {TensorType{call.in[0].dtype, out}, TensorType{DType::i64, out}};
 }
 
@@ -84,7 +84,7 @@ TensorList grad_bag_max(const GradCall& c) {
 
 // Rows of 2-D indices are whole bags and may be split; runs cut by offsets may not.
 ShardRule shard_bag(const ShardCall& call) {
-  if (call.in[1].shape.rank() != 2 || !call.placed[1].is_split(0)) return rules::shard_replicated(call);
+  if (call.in[1].shape.rank() != 2 || !call.layouts[1].is_split(0)) return rules::shard_replicated(call);
   ShardRule rule = rules::shard_replicated(call);
   for (std::size_t i = 1; i < rule.in.size(); ++i) rule.in[i] = Layout::split(0);
   for (auto& out : rule.out) out = Layout::split(0);

@@ -30,7 +30,7 @@ void register_ops_hold(OpRegistry& ops) {
                },
            .shard =
                [](const ShardCall& call) {
-                 return ShardRule{{call.placed[0], call.placed[1]}, {call.placed[0]}};
+                 return ShardRule{{call.layouts[0], call.layouts[1]}, {call.layouts[0]}};
                },
            .view =
                [](const ViewCall& call) {

@@ -168,9 +168,9 @@ std::vector<OpCase> row_cases(bool writes) {
 ShardRule shard_rows(const ShardCall& call) {
   const int axis = normalize_axis(call.attrs.as<op::AxisAttrs>().axis, call.in[0].shape.rank(), call.op.name.c_str());
   ShardRule rule = rules::shard_replicated(call);
-  if (!call.placed[0].is_split() || call.placed[0].dim == axis) return rule;
-  rule.in[0] = rule.out[0] = call.placed[0];
-  if (rule.in.size() == 3) rule.in[2] = call.placed[0];
+  if (!call.layouts[0].is_split() || call.layouts[0].dim == axis) return rule;
+  rule.in[0] = rule.out[0] = call.layouts[0];
+  if (rule.in.size() == 3) rule.in[2] = call.layouts[0];
   return rule;
 }
 

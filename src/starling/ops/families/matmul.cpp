@@ -151,9 +151,9 @@ ShardRule shard_batched(const ShardCall& call) {
   const int rank = call.out[0].shape.rank();
   for (int i = 0; i < 2; ++i) {
     const auto at = static_cast<std::size_t>(i);
-    if (!call.placed[at].is_split()) continue;
-    const int dim = call.placed[at].dim + rank - call.in[at].shape.rank();
-    if (dim >= rank - 2 || call.in[at].shape[call.placed[at].dim] != call.out[0].shape[dim]) continue;
+    if (!call.layouts[at].is_split()) continue;
+    const int dim = call.layouts[at].dim + rank - call.in[at].shape.rank();
+    if (dim >= rank - 2 || call.in[at].shape[call.layouts[at].dim] != call.out[0].shape[dim]) continue;
     for (std::size_t j = 0; j < 2; ++j) {
       const int own = dim - rank + call.in[j].shape.rank();
       if (own >= 0 && call.in[j].shape[own] == call.out[0].shape[dim]) rule.in[j] = Layout::split(own);
@@ -172,7 +172,7 @@ ShardRule shard_product(const ShardCall& call, bool trans_a, bool trans_b) {
   ShardRule rule = rules::shard_replicated(call);
   if (call.in[0].shape.rank() != 2 || call.in[1].shape.rank() != 2) return shard_batched(call);
   const int m = trans_a ? 1 : 0, ka = 1 - m, kb = trans_b ? 1 : 0, n = 1 - kb;
-  const Layout a = call.placed[0], b = call.placed[1];
+  const Layout a = call.layouts[0], b = call.layouts[1];
   const auto set = [&](Layout pa, Layout pb, Layout out) {
     rule.in[0] = pa;
     rule.in[1] = pb;
@@ -227,10 +227,10 @@ TensorList grad_linear(const GradCall& c) {
 ShardRule shard_linear(const ShardCall& call) {
   ShardRule rule = rules::shard_replicated(call);
   const int last = call.out[0].shape.rank() - 1;
-  if (call.placed[0].is_split() && call.placed[0].dim < last) {
-    rule.in[0] = rule.out[0] = call.placed[0];
-  } else if (call.placed[1].is_split(0)) {
-    rule.in[1] = call.placed[1];
+  if (call.layouts[0].is_split() && call.layouts[0].dim < last) {
+    rule.in[0] = rule.out[0] = call.layouts[0];
+  } else if (call.layouts[1].is_split(0)) {
+    rule.in[1] = call.layouts[1];
     if (call.in.size() == 3) rule.in[2] = Layout::split(0);
     rule.out[0] = Layout::split(last);
   }

@@ -106,7 +106,7 @@ TensorList grad_nll(const GradCall& c) {
 
 ShardRule shard_nll(const ShardCall& call) {
   ShardRule rule = rules::shard_replicated(call);
-  if (!call.placed[0].is_split(0) && !call.placed[1].is_split(0)) return rule;
+  if (!call.layouts[0].is_split(0) && !call.layouts[1].is_split(0)) return rule;
   rule.in[0] = rule.in[1] = Layout::split(0);
   for (auto& out : rule.out) out = Layout::partial();
   return rule;

@@ -113,7 +113,7 @@ TensorList grad_norm(const GradCall& c) {
 
 // Splits that do not cut a reduction.
 ShardRule shard_kept(const ShardCall& call, const Shape& axes, bool keepdim) {
-  const Layout from = call.placed[0];
+  const Layout from = call.layouts[0];
   if (!from.is_split()) return rules::shard_replicated(call);
   int lost = 0;
   for (auto axis : op::reduced_axes(axes, call.in[0].shape.rank(), call.op.name.c_str())) {

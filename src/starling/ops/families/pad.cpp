@@ -90,7 +90,7 @@ TensorList grad_pad(const GradCall& c) {
 // An axis without padding may stay split.
 ShardRule shard_pad(const ShardCall& call) {
   const auto& a = call.attrs.as<op::PadAttrs>();
-  const Layout from = call.placed[0];
+  const Layout from = call.layouts[0];
   if (!from.is_split() || at(a.before, from.dim) > 0 || at(a.after, from.dim) > 0) return rules::shard_replicated(call);
   return {{from}, {from}};
 }

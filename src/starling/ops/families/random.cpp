@@ -115,8 +115,8 @@ Types infer_dropout(const InferCall& call) {
 }
 
 ShardRule shard_dropout(const ShardCall& call) {
-  if (!call.placed[0].is_split()) return rules::shard_replicated(call);
-  return {{call.placed[0], Layout::replicate()}, {call.placed[0]}};
+  if (!call.layouts[0].is_split()) return rules::shard_replicated(call);
+  return {{call.layouts[0], Layout::replicate()}, {call.layouts[0]}};
 }
 
 const CaseInput& kKey = kSampleKey;

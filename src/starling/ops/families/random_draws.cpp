@@ -160,13 +160,13 @@ std::vector<OpCase> shuffle_cases() {
 
 // Rows are drawn independently, so they may be split.
 ShardRule shard_rows(const ShardCall& call) {
-  if (call.in[0].shape.rank() != 2 || !call.placed[0].is_split(0)) return rules::shard_replicated(call);
+  if (call.in[0].shape.rank() != 2 || !call.layouts[0].is_split(0)) return rules::shard_replicated(call);
   return {{Layout::split(0), Layout::replicate()}, {Layout::split(0)}};
 }
 
 ShardRule shard_bernoulli(const ShardCall& call) {
-  if (call.in.size() < 2 || !call.placed[1].is_split()) return rules::shard_replicated(call);
-  return {{Layout::replicate(), call.placed[1]}, {call.placed[1]}};
+  if (call.in.size() < 2 || !call.layouts[1].is_split()) return rules::shard_replicated(call);
+  return {{Layout::replicate(), call.layouts[1]}, {call.layouts[1]}};
 }
 
 }  // namespace

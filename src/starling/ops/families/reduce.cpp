@@ -91,7 +91,7 @@ Types infer_bool(const InferCall& call) { return infer_reduce(call, DType::boole
 
 // Splitting a reduced dimension gives partial results; splitting another one is kept.
 ShardRule shard_reduce(const ShardCall& call, Layout across) {
-  const Layout from = call.placed[0];
+  const Layout from = call.layouts[0];
   if (from.is_partial() && across == from) return {{from}, {from}};
   if (!from.is_split()) return rules::shard_replicated(call);
   const auto& attrs = call.attrs.as<op::ReduceAttrs>();
@@ -155,7 +155,7 @@ TensorList grad_extreme_backward(const GradCall& c) {
 // Row splits are kept; if the reduced axis itself is split, no rank knows which maximum is first.
 ShardRule shard_extreme_backward(const ShardCall& call) {
   ShardRule rule = rules::shard_replicated(call);
-  const Layout from = call.placed[1];
+  const Layout from = call.layouts[1];
   if (!from.is_split()) return rule;
   const auto& attrs = call.attrs.as<op::ReduceAttrs>();
   int lost = 0;

@@ -34,7 +34,7 @@ TensorList grad_rotary(const GradCall& c) {
 
 // Positions count along the rows, so only dimensions before them may be split.
 ShardRule shard_rotary(const ShardCall& call) {
-  const Layout at = call.placed[0];
+  const Layout at = call.layouts[0];
   if (at.is_partial() || (at.is_split() && at.dim < call.in[0].shape.rank() - 2)) return {{at}, {at}};
   return rules::shard_replicated(call);
 }

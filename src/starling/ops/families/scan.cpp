@@ -82,10 +82,10 @@ ShardRule shard_scan(const ShardCall& call) {
   const AttrField* field = call.attrs.find("axis");
   const int axis = normalize_axis(call.attrs.get<std::int64_t>(*field), call.in[0].shape.rank(), call.op.name.c_str());
   ShardRule rule = rules::shard_replicated(call);
-  for (const auto& placed : call.placed) {
-    if (!placed.is_split() || placed.dim == axis) continue;
-    for (auto& in : rule.in) in = placed;
-    rule.out[0] = placed;
+  for (const auto& layout : call.layouts) {
+    if (!layout.is_split() || layout.dim == axis) continue;
+    for (auto& in : rule.in) in = layout;
+    rule.out[0] = layout;
     break;
   }
   return rule;

@@ -92,18 +92,18 @@ Types infer_reshape(const InferCall& call) {
 
 // A split is kept on a dimension that is unchanged, as are those before it except sizes of 1.
 ShardRule shard_reshape(const ShardCall& call) {
-  if (call.placed[0].is_partial()) return {{call.placed[0]}, {call.placed[0]}};
+  if (call.layouts[0].is_partial()) return {{call.layouts[0]}, {call.layouts[0]}};
   const Shape& from = call.in[0].shape;
   const Shape& to = call.out[0].shape;
-  if (!call.placed[0].is_split()) return rules::shard_replicated(call);
+  if (!call.layouts[0].is_split()) return rules::shard_replicated(call);
   int at = 0;
-  for (int i = 0; i <= call.placed[0].dim; ++i) {
-    if (from[i] == 1 && i < call.placed[0].dim) continue;
+  for (int i = 0; i <= call.layouts[0].dim; ++i) {
+    if (from[i] == 1 && i < call.layouts[0].dim) continue;
     while (at < to.rank() && to[at] == 1 && from[i] != 1) ++at;
     if (at == to.rank() || from[i] != to[at]) return rules::shard_replicated(call);
-    if (i < call.placed[0].dim) ++at;
+    if (i < call.layouts[0].dim) ++at;
   }
-  return {{call.placed[0]}, {Layout::split(at)}};
+  return {{call.layouts[0]}, {Layout::split(at)}};
 }
 
 // Reshape as a view: old and new dimensions are matched in groups of equal size; the old ones of a group must be
@@ -154,10 +154,10 @@ TensorList grad_transpose(const GradCall& c) {
 }
 
 ShardRule shard_transpose(const ShardCall& call) {
-  if (!call.placed[0].is_split()) return {{call.placed[0]}, {call.placed[0]}};
+  if (!call.layouts[0].is_split()) return {{call.layouts[0]}, {call.layouts[0]}};
   const Shape order = transpose_order(call.attrs.as<op::TransposeAttrs>().order, call.in[0].shape.rank());
   for (int i = 0; i < order.rank(); ++i) {
-    if (order[i] == call.placed[0].dim) return {{call.placed[0]}, {Layout::split(i)}};
+    if (order[i] == call.layouts[0].dim) return {{call.layouts[0]}, {Layout::split(i)}};
   }
   return rules::shard_replicated(call);
 }
@@ -180,7 +180,7 @@ std::optional<View> view_broadcast(const ViewCall& call) {
 }
 
 ShardRule shard_broadcast(const ShardCall& call) {
-  if (call.placed[0].is_partial()) return {{call.placed[0]}, {call.placed[0]}};
+  if (call.layouts[0].is_partial()) return {{call.layouts[0]}, {call.layouts[0]}};
   return rules::shard_elementwise(call);
 }
 

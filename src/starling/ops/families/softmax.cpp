@@ -35,10 +35,10 @@ Types infer_rows(const InferCall& call) {
 // Any dimension but the last may be split.
 ShardRule shard_rows(const ShardCall& call) {
   ShardRule rule = rules::shard_replicated(call);
-  for (const auto& placed : call.placed) {
-    if (!placed.is_split() || placed.dim == call.in[0].shape.rank() - 1) continue;
-    for (auto& in : rule.in) in = placed;
-    rule.out[0] = placed;
+  for (const auto& layout : call.layouts) {
+    if (!layout.is_split() || layout.dim == call.in[0].shape.rank() - 1) continue;
+    for (auto& in : rule.in) in = layout;
+    rule.out[0] = layout;
     break;
   }
   return rule;

@@ -137,7 +137,7 @@ void register_ops_sort(OpRegistry& ops) {
            .gradient = [](const GradCall& c) { return grad_sorted(c, c.attrs.as<op::SortAttrs>().axis); },
            .shard =
                [](const ShardCall& call) {
-                 if (call.placed[0].is_partial()) return rules::shard_replicated(call);
+                 if (call.layouts[0].is_partial()) return rules::shard_replicated(call);
                  return rules::shard_other_axes(call, call.attrs.as<op::SortAttrs>().axis);
                },
            .cases = sort_cases,
@@ -161,7 +161,7 @@ void register_ops_sort(OpRegistry& ops) {
            .gradient = [](const GradCall& c) { return grad_sorted(c, c.attrs.as<op::TopkAttrs>().axis); },
            .shard =
                [](const ShardCall& call) {
-                 if (call.placed[0].is_partial()) return rules::shard_replicated(call);
+                 if (call.layouts[0].is_partial()) return rules::shard_replicated(call);
                  return rules::shard_other_axes(call, call.attrs.as<op::TopkAttrs>().axis);
                },
            .cases = topk_cases,

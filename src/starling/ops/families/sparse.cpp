@@ -80,14 +80,14 @@ TensorList grad_sample(const GradCall& c) {
 // Columns of the dense matrix may be split, with the sparse one replicated.
 ShardRule shard_columns(const ShardCall& call) {
   ShardRule rule = rules::shard_replicated(call);
-  if (call.placed[3].is_split(1)) rule.in[3] = rule.out[0] = call.placed[3];
+  if (call.layouts[3].is_split(1)) rule.in[3] = rule.out[0] = call.layouts[3];
   return rule;
 }
 
 // The summed dimension may be split: every value is then partial.
 ShardRule shard_sample(const ShardCall& call) {
   ShardRule rule = rules::shard_replicated(call);
-  if (!call.placed[2].is_split(1) && !call.placed[3].is_split(1)) return rule;
+  if (!call.layouts[2].is_split(1) && !call.layouts[3].is_split(1)) return rule;
   rule.in[2] = rule.in[3] = Layout::split(1);
   rule.out[0] = Layout::partial();
   return rule;

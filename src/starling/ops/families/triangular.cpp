@@ -41,7 +41,7 @@ OpDef triangle(std::string name, std::string doc) {
           .shard =
               [](const ShardCall& call) {
                 // Only axes before the matrix may be split: a piece of the matrix does not know its position.
-                const Layout from = call.placed[0];
+                const Layout from = call.layouts[0];
                 if (from.is_split() && from.dim >= call.in[0].shape.rank() - 2) return rules::shard_replicated(call);
                 if (from.is_partial() && from != Layout::partial()) return rules::shard_replicated(call);
                 return ShardRule{{from}, {from}};

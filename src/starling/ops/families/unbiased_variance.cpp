@@ -27,7 +27,7 @@ Types infer_unbiased(const InferCall& call) {
 ShardRule shard_unbiased(const ShardCall& call) {
   ShardRule rule = rules::shard_replicated(call);
   const auto average = Layout::partial(ReduceOp::mean);
-  if (!call.placed[0].is_split(0) || call.placed[1] != average) return rule;
+  if (!call.layouts[0].is_split(0) || call.layouts[1] != average) return rule;
   rule.in = {Layout::split(0), average};
   rule.out[0] = average;
   return rule;

@@ -13,14 +13,14 @@
 
 namespace starling {
 
-std::optional<op::UpdateLayout> op::update_layout(const OpDef& op, const Attrs& attrs) {
-  using Make = op::UpdateLayout (*)(const Attrs&);
+std::optional<op::UpdateOperands> op::update_operands(const OpDef& op, const Attrs& attrs) {
+  using Make = op::UpdateOperands (*)(const Attrs&);
   static const std::unordered_map<std::string_view, Make> table = [] {
     std::unordered_map<std::string_view, Make> made{{"sgd_update", [](const Attrs&) {
-                                                       return op::UpdateLayout{2, 1};
+                                                       return op::UpdateOperands{2, 1};
                                                      }}};
     op::for_update_rules(
-        [&]<class A>() { made[A::kName] = [](const Attrs& a) { return op::update_layout(a.as<A>()); }; });
+        [&]<class A>() { made[A::kName] = [](const Attrs& a) { return op::update_operands(a.as<A>()); }; });
     return made;
   }();
   const auto found = table.find(op.name);
@@ -105,21 +105,21 @@ Types infer_update(const InferCall& call) {
   const A& attrs = call.attrs.as<A>();
   check_numbers(call);
   if constexpr (requires { attrs.expect_valid(call.op.name); }) attrs.expect_valid(call.op.name);
-  const op::UpdateLayout layout = op::update_layout(attrs);
+  const op::UpdateOperands operands = op::update_operands(attrs);
   const std::size_t count = call.in.size();
-  check(count > layout.scalars && (count - layout.scalars) % (layout.targets + 1) == 0,
-        "[{}] expected {} operands for each tensor and {} scalars, got {} operands", call.op.name, layout.targets + 1,
-        layout.scalars, count);
+  check(count > operands.scalars && (count - operands.scalars) % (operands.targets + 1) == 0,
+        "[{}] expected {} operands for each tensor and {} scalars, got {} operands", call.op.name, operands.targets + 1,
+        operands.scalars, count);
   rules::expect_float(call);
-  const std::size_t n = layout.tensors(count);
+  const std::size_t n = operands.tensors(count);
   Types out;
-  for (std::size_t i = 0; i < n * layout.targets; ++i) out.push_back(call.in[i]);
-  for (std::size_t i = 0; i < n * (layout.targets + 1); ++i) {
+  for (std::size_t i = 0; i < n * operands.targets; ++i) out.push_back(call.in[i]);
+  for (std::size_t i = 0; i < n * (operands.targets + 1); ++i) {
     check(call.in[i] == call.in[i % n] && call.in[i].dtype == call.in[0].dtype,
           "[{}] expected states and gradients like their weights and weights of one dtype, got {} beside {}",
           call.op.name, to_string(call.in[i]), to_string(call.in[i % n]));
   }
-  expect_scalars(call, attrs, n * (layout.targets + 1));
+  expect_scalars(call, attrs, n * (operands.targets + 1));
   return out;
 }
 
@@ -128,10 +128,10 @@ template <class A>
 Types infer_update_rows(const InferCall& call) {
   const A& attrs = call.attrs.as<A>();
   check_numbers(call);
-  const op::UpdateLayout layout = op::update_layout(attrs);
-  const std::size_t rows = layout.targets;
-  check(call.in.size() == rows + 2 + layout.scalars, "[{}] expected {} targets, rows, values and {} scalars, got {}",
-        call.op.name, rows, layout.scalars, call.in.size());
+  const op::UpdateOperands operands = op::update_operands(attrs);
+  const std::size_t rows = operands.targets;
+  check(call.in.size() == rows + 2 + operands.scalars, "[{}] expected {} targets, rows, values and {} scalars, got {}",
+        call.op.name, rows, operands.scalars, call.in.size());
   rules::expect_float(call);
   TensorType values = call.in[0];
   check(values.shape.rank() > 0 && call.in[rows].dtype == DType::i64 && call.in[rows].shape.rank() == 1,

@@ -50,7 +50,7 @@ TensorList grad_std(const GradCall& c) {
 }
 
 ShardRule shard_var(const ShardCall& call) {
-  const Layout from = call.placed[0];
+  const Layout from = call.layouts[0];
   const auto& attrs = call.attrs.as<op::VarAttrs>();
   if (!from.is_split()) return rules::shard_replicated(call);
   int lost = 0;

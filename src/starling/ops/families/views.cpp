@@ -122,13 +122,13 @@ View view_of_unsqueeze(const Shape& axes, const Shape& shape, const Shape& strid
 
 // Sharding of views that drop or add axes of size 1: maps each kept axis of `from`.
 ShardRule shard_through(const ShardCall& call, const Shape& from, const Shape& axes, bool drops) {
-  if (call.placed[0].is_partial()) return {{call.placed[0]}, {call.placed[0]}};
-  if (!call.placed[0].is_split()) return rules::shard_replicated(call);
+  if (call.layouts[0].is_partial()) return {{call.layouts[0]}, {call.layouts[0]}};
+  if (!call.layouts[0].is_split()) return rules::shard_replicated(call);
   const auto marks = drops ? dropped(axes, from) : marked(axes, from.rank(), "unsqueeze");
   for (int i = 0, kept = 0; i < from.rank(); ++i) {
     if (marks[static_cast<std::size_t>(i)]) continue;
     const int in = drops ? i : kept, out = drops ? kept : i;
-    if (in == call.placed[0].dim) return {{call.placed[0]}, {Layout::split(out)}};
+    if (in == call.layouts[0].dim) return {{call.layouts[0]}, {Layout::split(out)}};
     ++kept;
   }
   return rules::shard_replicated(call);
@@ -227,7 +227,7 @@ void register_squeezes(OpRegistry& ops) {
        .shard =
            [](const ShardCall& call) {
              const Shape& axes = call.attrs.as<op::AxesAttrs>().axes;
-             if (axes.empty() && call.placed[0].is_split()) return rules::shard_replicated(call);
+             if (axes.empty() && call.layouts[0].is_split()) return rules::shard_replicated(call);
              return shard_through(call, call.in[0].shape, axes, true);
            },
        .view = [](const ViewCall& c) -> std::optional<View> {

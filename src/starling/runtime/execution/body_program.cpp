@@ -28,13 +28,13 @@ void BodyProgram::run(std::byte* memory, void* const* inputs, void* const* outpu
                       kernels::RunContext& context) const {
   auto** addresses = reinterpret_cast<void**>(memory + table_at_);
   for (std::size_t i = 0; i < table_.size(); ++i) {
-    const Address& place = table_[i];
-    const auto index = static_cast<std::size_t>(place.index);
-    void* base = place.kind == Address::Kind::arena    ? memory
-                 : place.kind == Address::Kind::input  ? inputs[index]
-                 : place.kind == Address::Kind::output ? outputs[index]
-                                                       : constants_[index].impl()->address();
-    addresses[i] = static_cast<std::byte*>(base) + place.offset;
+    const Address& address = table_[i];
+    const auto index = static_cast<std::size_t>(address.index);
+    void* base = address.kind == Address::Kind::arena    ? memory
+                 : address.kind == Address::Kind::input  ? inputs[index]
+                 : address.kind == Address::Kind::output ? outputs[index]
+                                                         : constants_[index].impl()->address();
+    addresses[i] = static_cast<std::byte*>(base) + address.offset;
   }
   for (const Step& step : steps_)
     step.plan->run({addresses + step.in, addresses + step.out, memory + step.scratch, context});

@@ -43,7 +43,7 @@ struct Instruction {
   std::shared_ptr<const kernels::Plan> plan;
   std::vector<Address> in;
   std::vector<Address> out;
-  std::vector<kernels::ArgDesc> in_desc;  // shape and strides at those places
+  std::vector<kernels::ArgDesc> in_desc;  // shape and strides at those addresses
   std::vector<kernels::ArgDesc> out_desc;
   Address scratch;  // in the arena; plan->scratch_bytes long
   std::vector<Wait> waits;

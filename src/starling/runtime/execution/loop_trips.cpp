@@ -26,12 +26,12 @@ LoopTrips::LoopTrips(const graph::Graph& body, const graph::LoopParts& parts, co
     result_bytes_.push_back(bytes_of(graph, graph.outputs[i]));
 }
 
-void LoopTrips::lay_out(ScratchLayout& layout) {
-  trip_at_ = layout.take<std::int64_t>(1);
-  in_at_ = layout.take<void*>(1 + parts_.carried + parts_.sliced + parts_.captures);
-  out_at_ = layout.take<void*>(parts_.carried + result_bytes_.size());
+void LoopTrips::take_scratch(ScratchOffsets& scratch) {
+  trip_at_ = scratch.take<std::int64_t>(1);
+  in_at_ = scratch.take<void*>(1 + parts_.carried + parts_.sliced + parts_.captures);
+  out_at_ = scratch.take<void*>(parts_.carried + result_bytes_.size());
   for (auto& set : carry_at_) {
-    for (std::size_t bytes : carry_bytes_) set.push_back(layout.take<std::byte>(bytes));
+    for (std::size_t bytes : carry_bytes_) set.push_back(scratch.take<std::byte>(bytes));
   }
 }
 

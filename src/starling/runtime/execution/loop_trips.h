@@ -8,7 +8,7 @@
 namespace starling::runtime {
 
 // Allocator of offsets within a plan's scratch.
-class ScratchLayout {
+class ScratchOffsets {
  public:
   template <class T>
   std::size_t take(std::size_t count) {
@@ -23,11 +23,12 @@ class ScratchLayout {
 };
 
 // Common part of loops: a body called with a trip number, a carry, slices and captures, writing the next carry into one
-// of two sets of buffers in turn. Immutable once laid out; the state of a run is in a Call and in the plan's scratch.
+// of two sets of buffers in turn. Immutable once it has its scratch; the state of a run is in a Call and in the plan's
+// scratch.
 class LoopTrips {
  public:
   LoopTrips(const graph::Graph& body, const graph::LoopParts& parts, const ExecutableOptions& options);
-  void lay_out(ScratchLayout& layout);
+  void take_scratch(ScratchOffsets& scratch);
 
   const graph::LoopParts& parts() const { return parts_; }
   const BodyProgram& body() const { return body_; }

@@ -31,10 +31,10 @@ class ScanPlan final : public kernels::Plan {
   ScanPlan(const op::ScanLoopAttrs& attrs, const graph::LoopParts& parts, const graph::Graph& body,
            const ExecutableOptions& options)
       : attrs_(attrs), trips_(body, parts, options) {
-    ScratchLayout layout;
-    trips_.lay_out(layout);
-    memory_at_ = layout.take<std::byte>(trips_.body().memory_bytes());
-    scratch_bytes = layout.bytes();
+    ScratchOffsets scratch;
+    trips_.take_scratch(scratch);
+    memory_at_ = scratch.take<std::byte>(trips_.body().memory_bytes());
+    scratch_bytes = scratch.bytes();
   }
 
   void run(const kernels::Launch& launch) const override {
@@ -67,7 +67,7 @@ class ScanPlan final : public kernels::Plan {
 class Condition {
  public:
   Condition(const graph::Graph& body, const ExecutableOptions& options) : program_(body, options) {}
-  void lay_out(ScratchLayout& layout) { flag_at_ = layout.take<bool>(1); }
+  void take_scratch(ScratchOffsets& scratch) { flag_at_ = scratch.take<bool>(1); }
   std::size_t memory_bytes() const { return program_.memory_bytes(); }
   bool holds(std::byte* scratch, std::byte* memory, void* const* in, kernels::RunContext& context) const {
     void* flag = scratch + flag_at_;
@@ -85,11 +85,11 @@ class WhilePlan final : public kernels::Plan {
   WhilePlan(const op::WhileAttrs& attrs, const graph::LoopParts& parts, const graph::Graph& condition,
             const graph::Graph& body, const ExecutableOptions& options)
       : max_trips_(attrs.max_trips), condition_(condition, options), trips_(body, parts, options) {
-    ScratchLayout layout;
-    condition_.lay_out(layout);
-    trips_.lay_out(layout);
-    memory_at_ = layout.take<std::byte>(std::max(condition_.memory_bytes(), trips_.body().memory_bytes()));
-    scratch_bytes = layout.bytes();
+    ScratchOffsets scratch;
+    condition_.take_scratch(scratch);
+    trips_.take_scratch(scratch);
+    memory_at_ = scratch.take<std::byte>(std::max(condition_.memory_bytes(), trips_.body().memory_bytes()));
+    scratch_bytes = scratch.bytes();
   }
 
   void run(const kernels::Launch& launch) const override {
@@ -122,13 +122,13 @@ class WhileGradPlan final : public kernels::Plan {
   WhileGradPlan(const graph::LoopParts& forward, const graph::LoopParts& parts, const graph::Graph& condition,
                 const graph::Graph& body, const graph::Graph& backward, const ExecutableOptions& options)
       : condition_(condition, options), forward_(body, forward, options), backward_(backward, parts, options) {
-    ScratchLayout layout;
-    condition_.lay_out(layout);
-    forward_.lay_out(layout);
-    backward_.lay_out(layout);
-    memory_at_ = layout.take<std::byte>(
+    ScratchOffsets scratch;
+    condition_.take_scratch(scratch);
+    forward_.take_scratch(scratch);
+    backward_.take_scratch(scratch);
+    memory_at_ = scratch.take<std::byte>(
         std::max({condition_.memory_bytes(), forward_.body().memory_bytes(), backward_.body().memory_bytes()}));
-    scratch_bytes = layout.bytes();
+    scratch_bytes = scratch.bytes();
   }
 
   void run(const kernels::Launch& launch) const override {

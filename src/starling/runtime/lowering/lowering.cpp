@@ -72,9 +72,9 @@ std::shared_ptr<const Executable> Lowering::run() {
   return exe_;
 }
 
-int Lowering::new_memory(Address place, std::size_t bytes, graph::NodeId maker) {
+int Lowering::new_memory(Address address, std::size_t bytes, graph::NodeId maker) {
   Memory made;
-  made.place = place;
+  made.address = address;
   made.bytes = bytes;
   made.needed_until = maker;
   made.born = made.written = made.touched = LaneClock(times_.lanes(), 0);
@@ -98,14 +98,14 @@ void Lowering::lower_source(graph::NodeId id) {
   const graph::Node& node = graph_.node(id);
   const auto index = static_cast<int>(source_index(node));
   const graph::ValueId out = node.out[0];
-  Address place;
-  place.index = index;
-  place.kind = is_op(node, "input")      ? Address::Kind::input
-               : is_op(node, "variable") ? Address::Kind::variable
-                                         : Address::Kind::constant;
-  if (place.kind == Address::Kind::variable) {
+  Address address;
+  address.index = index;
+  address.kind = is_op(node, "input")      ? Address::Kind::input
+                 : is_op(node, "variable") ? Address::Kind::variable
+                                           : Address::Kind::constant;
+  if (address.kind == Address::Kind::variable) {
     int& shared = variable_memory_[static_cast<std::size_t>(index)];
-    if (shared < 0) shared = new_memory(place, bytes_of(graph_.value(out).type), 0);
+    if (shared < 0) shared = new_memory(address, bytes_of(graph_.value(out).type), 0);
     at(out).memory = shared;
     if (!lives_.outlived(id)) return;
     const Location from = at(out);
@@ -114,7 +114,7 @@ void Lowering::lower_source(graph::NodeId id) {
     emit_copy(id, from, at(out));
     return;
   }
-  at(out).memory = new_memory(place, bytes_of(graph_.value(out).type), 0);
+  at(out).memory = new_memory(address, bytes_of(graph_.value(out).type), 0);
 }
 
 // Variable that this output may be written into directly: it is assigned there, nobody reads the old value later, and
@@ -225,8 +225,8 @@ void Lowering::lower_assign(graph::NodeId id) {
 void Lowering::finish_outputs() {
   for (std::size_t i = 0; i < graph_.outputs.size(); ++i) {
     const Location& from = at(graph_.outputs[i]);
-    const Address& place = memory_[static_cast<std::size_t>(from.memory)].place;
-    if (place.kind == Address::Kind::output && place.index == static_cast<int>(i) && from.desc.contiguous() &&
+    const Address& address = memory_[static_cast<std::size_t>(from.memory)].address;
+    if (address.kind == Address::Kind::output && address.index == static_cast<int>(i) && from.desc.contiguous() &&
         from.offset == 0)
       continue;
     const TensorType& type = graph_.value(graph_.outputs[i]).type;
@@ -284,8 +284,8 @@ void Lowering::emit(graph::NodeId id, const OpDef& op, const Attrs& attrs, std::
   instruction.node = id;
   instruction.lane = graph_.node(id).lane;
   instruction.plan = std::move(planned.plan);
-  for (const auto& location : in) instruction.in.push_back(place(location));
-  for (const auto& location : out) instruction.out.push_back(place(location));
+  for (const auto& location : in) instruction.in.push_back(address_of(location));
+  for (const auto& location : out) instruction.out.push_back(address_of(location));
   for (const auto& location : in) instruction.in_desc.push_back(location.desc);
   for (const auto& location : out) instruction.out_desc.push_back(location.desc);
   times_.wait(instruction, start);
@@ -296,12 +296,12 @@ void Lowering::emit(graph::NodeId id, const OpDef& op, const Attrs& attrs, std::
   exe_->instructions_.push_back(std::move(instruction));
 }
 
-Address Lowering::place(const Location& location) const {
-  Address place = memory_[static_cast<std::size_t>(location.memory)].place;
-  if (place.kind == Address::Kind::arena) place.index = location.memory;
-  place.offset = location.offset;
-  place.bytes = spanned_bytes(location.desc);
-  return place;
+Address Lowering::address_of(const Location& location) const {
+  Address address = memory_[static_cast<std::size_t>(location.memory)].address;
+  if (address.kind == Address::Kind::arena) address.index = location.memory;
+  address.offset = location.offset;
+  address.bytes = spanned_bytes(location.desc);
+  return address;
 }
 
 std::shared_ptr<const Executable> Executable::build(graph::Graph graph, const graph::ProgramOptions& options,

@@ -20,7 +20,7 @@ class Lowering {
  private:
   // Memory shared by a value and its views.
   struct Memory {
-    Address place;
+    Address address;
     std::size_t bytes = 0;
     int needed_until = 0;  // last node that reads a value lying here
     int first = -1;        // instructions, in the order of emission
@@ -28,7 +28,7 @@ class Lowering {
     LaneClock born;     // clock when the first instruction starts
     LaneClock written;  // clock after the last write
     LaneClock touched;  // clock after the last read or write
-    bool is_buffer() const { return place.kind == Address::Kind::arena; }
+    bool is_buffer() const { return address.kind == Address::Kind::arena; }
   };
   struct Location {
     int memory = -1;
@@ -45,7 +45,7 @@ class Lowering {
 
   Location& at(graph::ValueId id) { return locations_[static_cast<std::size_t>(id)]; }
   Memory& memory_of(graph::ValueId id) { return memory_[static_cast<std::size_t>(at(id).memory)]; }
-  int new_memory(Address place, std::size_t bytes, graph::NodeId maker);
+  int new_memory(Address address, std::size_t bytes, graph::NodeId maker);
   int choose_memory(graph::NodeId id, std::size_t output);
   int variable_target(graph::NodeId id, std::size_t output);
   int dying_operand(graph::NodeId id, std::size_t output);
@@ -53,9 +53,9 @@ class Lowering {
   void emit(graph::NodeId id, const OpDef& op, const Attrs& attrs, std::vector<Location> in,
             const std::vector<Location>& out);
   void emit_copy(graph::NodeId id, const Location& from, const Location& to);
-  Address place(const Location& location) const;
+  Address address_of(const Location& location) const;
   void touch(int memory, bool writes, const LaneClock& start, const LaneClock& end);
-  // Arena layout (arena_layout.cpp).
+  // Addresses in the arena (memory/arena_addresses.cpp).
   std::vector<BufferUse> value_uses(std::vector<int>& index_of) const;
   std::vector<BufferUse> scratch_uses(bool shared) const;
   void resolve(const MemoryPlan& plan, const std::vector<int>& index_of, std::size_t values, bool shared);

@@ -20,23 +20,23 @@ struct Seen {
 };
 
 struct Range {
-  const Address* place;
+  const Address* address;
   std::int64_t begin, end;
   bool overlaps(const Range& other) const {
-    return place->kind == other.place->kind &&
-           (place->kind == Address::Kind::arena || place->index == other.place->index) && begin < other.end &&
+    return address->kind == other.address->kind &&
+           (address->kind == Address::Kind::arena || address->index == other.address->index) && begin < other.end &&
            other.begin < end;
   }
 };
 
 // Range of bytes that a strided operand touches.
-Range range_of(const Address& place, const kernels::ArgDesc& desc) {
-  if (desc.shape.numel() == 0) return {&place, place.offset, place.offset};
+Range range_of(const Address& address, const kernels::ArgDesc& desc) {
+  if (desc.shape.numel() == 0) return {&address, address.offset, address.offset};
   std::int64_t low = 0, high = 0;
   for (int i = 0; i < desc.shape.rank(); ++i)
     (desc.strides[i] < 0 ? low : high) += (desc.shape[i] - 1) * desc.strides[i];
   const auto size = static_cast<std::int64_t>(size_of(desc.dtype));
-  return {&place, place.offset + low * size, place.offset + (high + 1) * size};
+  return {&address, address.offset + low * size, address.offset + (high + 1) * size};
 }
 
 class AliasCheck {
@@ -82,9 +82,9 @@ class AliasCheck {
     fail("[alias] instruction {} ({} for node {}, {}{}): {}", at_, now().op, now().node, node.op->name, scope, what);
   }
 
-  SymbolicMemory& memory(const Address& place) {
-    const auto index = static_cast<std::size_t>(place.index);
-    switch (place.kind) {
+  SymbolicMemory& memory(const Address& address) {
+    const auto index = static_cast<std::size_t>(address.index);
+    switch (address.kind) {
       case Address::Kind::input: return inputs_[index];
       case Address::Kind::variable: return variables_[index];
       case Address::Kind::constant: return constants_[index];
@@ -93,11 +93,11 @@ class AliasCheck {
     }
   }
 
-  static std::string describe(const Address& place, std::int64_t at) {
+  static std::string describe(const Address& address, std::int64_t at) {
     constexpr const char* kinds[] = {"the arena", "input", "variable", "constant", "output"};
-    const std::string kind = kinds[static_cast<int>(place.kind)];
-    return place.kind == Address::Kind::arena ? fmt::format("byte {} of {}", at, kind)
-                                              : fmt::format("byte {} of {} {}", at, kind, place.index);
+    const std::string kind = kinds[static_cast<int>(address.kind)];
+    return address.kind == Address::Kind::arena ? fmt::format("byte {} of {}", at, kind)
+                                                : fmt::format("byte {} of {} {}", at, kind, address.index);
   }
   std::string describe(const Content& content) const {
     if (content.token == kNothing) return "nothing of worth";
@@ -146,7 +146,7 @@ class AliasCheck {
   void step() {
     const Instruction& i = now();
     if (i.in.size() != i.in_desc.size() || i.out.size() != i.out_desc.size())
-      error("expected a layout for every operand");
+      error("expected a format for every operand");
     LaneClock start = start_clock();
     const Access access{static_cast<int>(i.lane), start[static_cast<std::size_t>(i.lane)], start};
     const graph::Node& node = graph_.node(i.node);
@@ -213,22 +213,23 @@ class AliasCheck {
 
   // Nothing if this operand holds that value, as it lies or packed densely; otherwise what it holds instead.
   std::optional<std::string> mismatch(std::size_t k, const Seen& wanted) {
-    const Address& place = now().in[k];
+    const Address& address = now().in[k];
     const kernels::ArgDesc& desc = now().in_desc[k];
-    const Range range = range_of(place, desc);
+    const Range range = range_of(address, desc);
     if (range.begin == range.end) return std::nullopt;  // an empty tensor may lie anywhere
-    if (range.begin < 0 || range.end > memory(place).bytes()) return "reads beyond the memory it names";
+    if (range.begin < 0 || range.end > memory(address).bytes()) return "reads beyond the memory it names";
     const auto holds = [&](const Content& content) {
-      return memory(place).differs(range.begin, range.end, {content.token, content.at + range.begin - place.offset});
+      return memory(address).differs(range.begin, range.end,
+                                     {content.token, content.at + range.begin - address.offset});
     };
     const auto lies = desc == wanted.desc ? holds(wanted.content) : std::nullopt;
     if (desc == wanted.desc && !lies) return std::nullopt;
     const Seen copy = packed(wanted);
     const auto differs = desc == copy.desc ? holds(copy.content) : std::nullopt;
     if (desc == copy.desc && !differs) return std::nullopt;
-    if (desc != wanted.desc && desc != copy.desc) return "reads through another layout than the value has";
+    if (desc != wanted.desc && desc != copy.desc) return "reads in another format than the value has";
     const auto& [byte, found] = lies ? *lies : *differs;
-    return fmt::format("{} holds {}", describe(place, byte), describe(found));
+    return fmt::format("{} holds {}", describe(address, byte), describe(found));
   }
 
   void check_operands(const graph::Node& node) {
@@ -256,23 +257,23 @@ class AliasCheck {
   }
 
   void overwrite(const Range& range, const Content& content, const Access& access) {
-    const Address& place = *range.place;
-    if (place.kind == Address::Kind::input || place.kind == Address::Kind::constant)
-      error("writes {}, which is not the program's to write", describe(place, range.begin));
-    if (range.begin < 0 || range.end > memory(place).bytes()) error("writes beyond {}", describe(place, range.end));
+    const Address& address = *range.address;
+    if (address.kind == Address::Kind::input || address.kind == Address::Kind::constant)
+      error("writes {}, which is not the program's to write", describe(address, range.begin));
+    if (range.begin < 0 || range.end > memory(address).bytes()) error("writes beyond {}", describe(address, range.end));
     if (range.begin == range.end) return;
-    if (auto problem = memory(place).write(range.begin, range.end, content, access))
-      error("writes {} too early: {}", describe(place, range.begin), *problem);
+    if (auto problem = memory(address).write(range.begin, range.end, content, access))
+      error("writes {} too early: {}", describe(address, range.begin), *problem);
   }
 
   void check_ends() {
     for (graph::NodeId id = 0; id < graph_.size(); ++id) {
       if (!ran_[static_cast<std::size_t>(id)]) error("expected node {} ({}) to have run", id, graph_.node(id).op->name);
     }
-    const auto expect = [&](const Address& place, const Seen& wanted) {
-      const auto differs = memory(place).differs(0, memory(place).bytes(), wanted.content);
+    const auto expect = [&](const Address& address, const Seen& wanted) {
+      const auto differs = memory(address).differs(0, memory(address).bytes(), wanted.content);
       if (differs)
-        error("expected {} to hold {}, got {}", describe(place, differs->first), describe(wanted.content),
+        error("expected {} to hold {}, got {}", describe(address, differs->first), describe(wanted.content),
               describe(differs->second));
     };
     for (std::size_t k = 0; k < holds_.size(); ++k)

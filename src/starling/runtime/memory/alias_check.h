@@ -10,7 +10,7 @@ namespace starling::runtime {
 // - no kernel overwrites a value still to be read, nor its own operands unless the op may;
 // - inputs and constants are never written, variables hold their last assigned value, outputs are complete;
 // - conflicting accesses of two lanes are ordered by waits, and no wait can deadlock.
-// So the result is that of the graph, however the lanes interleave. Throws "[alias] …", naming instruction and place.
+// So the result is that of the graph, however the lanes interleave. Throws "[alias] …", naming instruction and address.
 void check_aliases(const Executable& executable);
 
 }  // namespace starling::runtime

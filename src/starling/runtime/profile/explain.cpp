@@ -3,17 +3,17 @@
 namespace starling::runtime {
 namespace {
 
-std::string place_name(const Address& place) {
+std::string address_name(const Address& address) {
   constexpr const char* kinds[] = {"arena", "input", "variable", "constant", "output"};
-  const char* kind = kinds[static_cast<int>(place.kind)];
-  if (place.kind == Address::Kind::arena) return fmt::format("{}+{}", kind, place.offset);
-  return place.offset ? fmt::format("{}{}+{}", kind, place.index, place.offset)
-                      : fmt::format("{}{}", kind, place.index);
+  const char* kind = kinds[static_cast<int>(address.kind)];
+  if (address.kind == Address::Kind::arena) return fmt::format("{}+{}", kind, address.offset);
+  return address.offset ? fmt::format("{}{}+{}", kind, address.index, address.offset)
+                        : fmt::format("{}{}", kind, address.index);
 }
 
-std::string operands(const std::vector<Address>& places) {
+std::string operands(const std::vector<Address>& addresses) {
   std::string text;
-  for (const auto& place : places) text += (text.empty() ? "" : ", ") + place_name(place);
+  for (const auto& address : addresses) text += (text.empty() ? "" : ", ") + address_name(address);
   return text;
 }
 

@@ -17,8 +17,8 @@ bool is_copy(const graph::Graph& graph, const Instruction& instruction) {
 graph::Cost cost_of_instruction(const graph::Graph& graph, const Instruction& instruction) {
   if (!is_copy(graph, instruction)) return cost_of(graph, instruction.node);
   graph::Cost cost;
-  for (const auto& place : instruction.in) cost.bytes_read += static_cast<double>(place.bytes);
-  for (const auto& place : instruction.out) cost.bytes_written += static_cast<double>(place.bytes);
+  for (const auto& address : instruction.in) cost.bytes_read += static_cast<double>(address.bytes);
+  for (const auto& address : instruction.out) cost.bytes_written += static_cast<double>(address.bytes);
   return cost;
 }
 
@@ -32,7 +32,7 @@ class Timeline {
     for (int i = 0; i < count; ++i) {
       const Instruction& instruction = at(i);
       const int until = instruction.lane == graph::Lane::comm ? finished(i) : i;
-      for (const auto& place : instruction.in) touch(place, i, until);
+      for (const auto& address : instruction.in) touch(address, i, until);
       for (std::size_t o = 0; o < instruction.out.size(); ++o) write(instruction, o, i, until);
       if (instruction.plan->scratch_bytes > 0) {
         made_.values.push_back({.name = "scratch",
@@ -65,33 +65,33 @@ class Timeline {
     return count - 1;
   }
 
-  void touch(const Address& place, int instruction, int until) {
-    if (place.kind != Address::Kind::arena) return;
-    const auto it = holds_.find(place.index);
+  void touch(const Address& address, int instruction, int until) {
+    if (address.kind != Address::Kind::arena) return;
+    const auto it = holds_.find(address.index);
     if (it == holds_.end()) return;
     ArenaValue& value = made_.values[it->second];
     value.last = std::max({value.last, instruction, until});
   }
 
   void write(const Instruction& instruction, std::size_t output, int position, int until) {
-    const Address& place = instruction.out[output];
-    if (place.kind != Address::Kind::arena) return;
+    const Address& address = instruction.out[output];
+    if (address.kind != Address::Kind::arena) return;
     const graph::Graph& graph = exe_.graph();
     const graph::Node& node = graph.node(instruction.node);
     ArenaValue value{.op = instruction.op,
                      .scope = names_.scope(instruction.node),
-                     .bytes = static_cast<std::size_t>(place.bytes),
+                     .bytes = static_cast<std::size_t>(address.bytes),
                      .first = position,
                      .last = until};
     value.name = is_copy(graph, instruction) ? "copy for " + node.op->name
                  : output < node.out.size()  ? "%" + std::to_string(node.out[output])
                                              : node.op->name;
     // The previous value in the buffer is overwritten: it ends before this one begins.
-    if (const auto it = holds_.find(place.index); it != holds_.end()) {
+    if (const auto it = holds_.find(address.index); it != holds_.end()) {
       ArenaValue& before = made_.values[it->second];
       before.last = std::min(before.last, position - 1);
     }
-    holds_[place.index] = made_.values.size();
+    holds_[address.index] = made_.values.size();
     made_.values.push_back(std::move(value));
   }
 

@@ -10,8 +10,8 @@
 
 namespace starling::train {
 
-// Place of one trainer among the ranks of a job.
-struct RankPlace {
+// Surroundings of one rank's trainer in a job.
+struct RankSetup {
   std::shared_ptr<dist::RankStrategy> strategy{};      // null: a single rank
   int threads = 0;                                     // threads of this rank
   std::function<void(std::int64_t step)> stepped{};    // called after every step; may be null
@@ -20,6 +20,6 @@ struct RankPlace {
 };
 
 // Runs one rank of a job, from the loaded data to the end of training.
-TrainResult train_rank(const Job& job, JobData data, const TrainOptions& options, const RankPlace& place);
+TrainResult train_rank(const Job& job, JobData data, const TrainOptions& options, const RankSetup& setup);
 
 }  // namespace starling::train

@@ -29,7 +29,7 @@ LoaderOptions loader_options(const LoadJob& job, std::vector<TransformStep> step
   return made;
 }
 
-TrainerOptions trainer_options(const PreparedJob& prepared, const TrainOptions& options, const RankPlace& place) {
+TrainerOptions trainer_options(const PreparedJob& prepared, const TrainOptions& options, const RankSetup& setup) {
   const Job& job = prepared.job;
   TrainerOptions made;
   made.epochs = job.train.epochs;
@@ -47,13 +47,13 @@ TrainerOptions trainer_options(const PreparedJob& prepared, const TrainOptions& 
   made.evaluate_every = job.train.evaluate_every;
   made.evaluate_batch = job.data.load.eval_batch;
   made.metrics = prepared.metrics;
-  made.threads = place.threads;
-  made.strategy = place.strategy;
+  made.threads = setup.threads;
+  made.strategy = setup.strategy;
   made.hash_every = job.distribute.hash_every;
   const auto& slow = job.distribute.slow;
-  const auto own = static_cast<std::size_t>(place.rank());
+  const auto own = static_cast<std::size_t>(setup.rank());
   if (own < slow.size()) made.slow = slow[own];
-  made.failed = place.failed;
+  made.failed = setup.failed;
   made.loader = loader_options(job.data.load, prepared.data.train_steps);
   made.test_loader = loader_options(job.data.load, prepared.data.eval_steps);
   made.test_loader.drop_last = false;
@@ -177,20 +177,20 @@ void fit_strategy(const PreparedJob& prepared, const dist::RankStrategy& strateg
 
 }  // namespace
 
-TrainResult train_rank(const Job& job, JobData data, const TrainOptions& options, const RankPlace& place) {
+TrainResult train_rank(const Job& job, JobData data, const TrainOptions& options, const RankSetup& setup) {
   const PreparedJob prepared = prepare_job(job, std::move(data));
-  const bool leads = place.rank() == 0;
+  const bool leads = setup.rank() == 0;
   if (leads) expect_folder(job.train.folder);
-  if (place.strategy) fit_strategy(prepared, *place.strategy);
+  if (setup.strategy) fit_strategy(prepared, *setup.strategy);
   const auto optimizer = make_optimizer(prepared.job, *prepared.net);
   const auto saver = checkpoints({.every_steps = job.train.checkpoint_every,
                                   .every_seconds = job.train.checkpoint_seconds,
                                   .keep = static_cast<int>(job.train.keep),
                                   .best = told_name(prepared, job.train.best),
                                   .resume = job.train.resume});
-  Trainer trainer(*prepared.net, *optimizer, prepared.objective, trainer_options(prepared, options, place));
+  Trainer trainer(*prepared.net, *optimizer, prepared.objective, trainer_options(prepared, options, setup));
   add_callbacks(trainer, prepared, options);
-  if (place.stepped) trainer.add(after_step([&](Run& run) { place.stepped(run.state().step); }));
+  if (setup.stepped) trainer.add(after_step([&](Run& run) { setup.stepped(run.state().step); }));
   trainer.add(saver);
   FitResult fitted = trainer.fit(prepared.data.splits);
   TrainResult result{.summary = std::move(fitted.summary), .stopped = fitted.interrupted, .leads = leads};

@@ -18,7 +18,7 @@ struct TrainOptions {
   std::function<bool()> stop{};
   std::filesystem::path trace{};    // file for a Chrome trace of some steps; empty: none
   std::ostream* explain = nullptr;  // receives the compiled step's graph and explain() once
-  ProcessFlags processes{};         // place of this process in the run
+  dist::ProcessFlags processes{};   // rank and world of this process
 };
 
 struct TrainResult {

@@ -44,15 +44,15 @@ TensorList Evaluator::judge(std::span<const Tensor> in) {
     made = objective_->apply(net_, in);
   }
   TensorList out{as_f32(made.loss)};
-  layout_ = {};
-  if ((layout_.prediction = made.prediction.defined())) out.push_back(as_f32(made.prediction));
+  returned_ = {};
+  if ((returned_.prediction = made.prediction.defined())) out.push_back(as_f32(made.prediction));
   if (made.target.defined()) {
     for (std::size_t i = 0; i < in.size(); ++i) {
-      if (same(in[i], made.target)) layout_.target_field = static_cast<int>(i);
+      if (same(in[i], made.target)) returned_.target_field = static_cast<int>(i);
     }
-    if ((layout_.target = layout_.target_field < 0)) out.push_back(as_f32(made.target));
+    if ((returned_.target = returned_.target_field < 0)) out.push_back(as_f32(made.target));
   }
-  if ((layout_.weight = made.weight.defined())) out.push_back(made.weight);
+  if ((returned_.weight = made.weight.defined())) out.push_back(made.weight);
   return out;
 }
 
@@ -69,10 +69,10 @@ Judged Evaluator::judged(const Batch& batch) {
   const TensorList out = judge_.call(on_device(fields));
   Judged judged{.prediction = {}, .target = {}, .fields = fields, .loss = out[0].item()};
   std::size_t next = 1;
-  if (layout_.prediction) judged.prediction = data::on_host(out[next++]);
-  if (layout_.target) judged.target = data::on_host(out[next++]);
-  if (layout_.target_field >= 0) judged.target = fields[static_cast<std::size_t>(layout_.target_field)];
-  judged.weight = layout_.weight ? out[next++].item() : static_cast<double>(batch.size);
+  if (returned_.prediction) judged.prediction = data::on_host(out[next++]);
+  if (returned_.target) judged.target = data::on_host(out[next++]);
+  if (returned_.target_field >= 0) judged.target = fields[static_cast<std::size_t>(returned_.target_field)];
+  judged.weight = returned_.weight ? out[next++].item() : static_cast<double>(batch.size);
   return judged;
 }
 

@@ -67,13 +67,13 @@ class Evaluator {
   ObjectivePtr objective_;
   EvaluatorOptions options_;
   // Outputs of the compiled function. The target may instead be a field of the batch itself.
-  struct Layout {
+  struct Returned {
     bool prediction = false;
     bool target = false;
     bool weight = false;
     int target_field = -1;
   };
-  Layout layout_{};
+  Returned returned_{};
   CompiledFunction judge_;
   CompiledFunction predict_;
   std::shared_ptr<const Dataset> data_;  // data set of loader_, which is kept for the next evaluation

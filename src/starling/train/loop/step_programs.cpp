@@ -92,8 +92,8 @@ std::vector<std::pair<std::string, Tensor>> StepPrograms::state() const {
 
 // Traces a step: returns the loss and the requested outputs. Kind::backward leaves gradients in the parameters as sums
 // over samples, which the update divides by the weight of all batches.
-TensorList StepPrograms::trace(std::span<const Tensor> in, const StepWants& wants, Kind kind, Layout& layout) {
-  layout = {};
+TensorList StepPrograms::trace(std::span<const Tensor> in, const StepWants& wants, Kind kind, Returned& returned) {
+  returned = {};
   const auto [made, activations] = run_forward(*objective_, net_, in, options_.precision, wants.activations);
   Tensor loss = made.loss;
   // Exchanged gradients are means over this rank's rows; those of several batches are summed first.
@@ -105,27 +105,27 @@ TensorList StepPrograms::trace(std::span<const Tensor> in, const StepWants& want
   (scaler_ ? scaler_->scale(loss) : loss).backward();
   TensorList out{made.loss.detach()};
   const auto also = [&](const Tensor& value) { out.push_back(value.detach()); };
-  if ((layout.weight = made.weight.defined())) also(made.weight);
-  if ((layout.prediction = wants.prediction && made.prediction.defined())) also(made.prediction);
+  if ((returned.weight = made.weight.defined())) also(made.weight);
+  if ((returned.prediction = wants.prediction && made.prediction.defined())) also(made.prediction);
   for (const auto& [name, value] : activations) {
-    layout.activations.push_back(name);
+    returned.activations.push_back(name);
     also(value);
   }
   if (kind == Kind::backward) {
     default_generator().next_step();
   } else {
-    layout.wants_gradients = wants.gradients;
-    finish(out, layout, made.loss.detach());
+    returned.wants_gradients = wants.gradients;
+    finish(out, returned, made.loss.detach());
   }
   return out;
 }
 
 // One finiteness flag per gradient. Gradients of several ranks are already summed here, so that all ranks see a bad
 // value of one, without further communication.
-Tensor StepPrograms::judge(Layout& layout, const Tensor& loss) const {
+Tensor StepPrograms::judge(Returned& returned, const Tensor& loss) const {
   TensorList flags;
   const auto look = [&](const std::string& name, const Tensor& value) {
-    layout.judged.push_back(name);
+    returned.judged.push_back(name);
     flags.push_back(all(isfinite(value)));
   };
   // Only checked for `skip`: otherwise a non-finite loss ends the run anyway.
@@ -138,26 +138,26 @@ Tensor StepPrograms::judge(Layout& layout, const Tensor& loss) const {
 }
 
 // From the parameters' gradients to the update, which is skipped if they are not finite. `loss` may be undefined.
-void StepPrograms::finish(TensorList& out, Layout& layout, const Tensor& loss) {
+void StepPrograms::finish(TensorList& out, Returned& returned, const Tensor& loss) {
   const NoGrad no_grad;
   const auto parameters = net_.parameters();
   Tensor skip = scaler_ ? scaler_->unscale(parameters) : Tensor();
-  const Tensor finite = judges_ ? judge(layout, loss) : Tensor();
+  const Tensor finite = judges_ ? judge(returned, loss) : Tensor();
   if (finite.defined()) skip = logical_not(all(finite));
-  if (layout.wants_gradients) {
+  if (returned.wants_gradients) {
     for (const auto& [name, parameter] : net_.named_parameters()) {
       if (!parameter.grad().defined()) continue;
-      layout.gradients.push_back(name);
+      returned.gradients.push_back(name);
       out.push_back(dense(parameter.grad()).detach());
     }
   }
   if (options_.clip_value > 0) optim::clip_gradients(parameters, options_.clip_value);
-  if ((layout.norm = options_.clip_norm > 0))
+  if ((returned.norm = options_.clip_norm > 0))
     out.push_back(optim::clip_gradient_norm(parameters, options_.clip_norm).detach());
   if (!skip.defined()) return optimizer_.step();
   optimizer_.step(skip);
   if (scaler_) scaler_->update(skip);
-  layout.skip = scaler_.has_value();
+  returned.skip = scaler_.has_value();
   out.push_back(scaler_ ? skip : finite);
 }
 
@@ -166,10 +166,10 @@ StepPrograms::Program& StepPrograms::find(const StepWants& wants, Kind kind) {
                   (wants.activations ? 2 : 0) + (wants.prediction ? 1 : 0);
   Program& program = programs_[key];
   if (program.function) return program;
-  program.layout = std::make_shared<Layout>();
+  program.returned = std::make_shared<Returned>();
   program.function =
-      std::make_unique<CompiledFunction>([this, wants, kind, layout = program.layout](
-                                             std::span<const Tensor> in) { return trace(in, wants, kind, *layout); },
+      std::make_unique<CompiledFunction>([this, wants, kind, returned = program.returned](
+                                             std::span<const Tensor> in) { return trace(in, wants, kind, *returned); },
                                          CompileOptions{.threads = options_.threads, .strategy = options_.strategy});
   return program;
 }
@@ -196,32 +196,32 @@ void StepPrograms::add(const Batch& batch) {
   const TensorList out = global_ ? program.function->call(fields, GlobalRows{rows}) : program.function->call(fields);
   slow_.after(program.function->programs() != known);
   result_.rows += batch.size;
-  const Layout& layout = *program.layout;
+  const Returned& returned = *program.returned;
   std::size_t next = 0;
   const double loss = out[next++].item();
-  const double weight = layout.weight ? out[next++].item() : static_cast<double>(rows);
+  const double weight = returned.weight ? out[next++].item() : static_cast<double>(rows);
   loss_sum_ += loss * weight;
   result_.weight += weight;
-  if (layout.prediction) result_.values.prediction = out[next++];
+  if (returned.prediction) result_.values.prediction = out[next++];
   result_.values.activations.clear();
-  for (const auto& name : layout.activations) result_.values.activations.push_back({name, out[next++]});
-  take(out, layout, next);
+  for (const auto& name : returned.activations) result_.values.activations.push_back({name, out[next++]});
+  take(out, returned, next);
 }
 
 // Reads the outputs that finish() appended.
-void StepPrograms::take(const TensorList& out, const Layout& layout, std::size_t next) {
-  for (const auto& name : layout.gradients) result_.values.gradients.push_back({name, out[next++]});
-  if (layout.norm) result_.gradient_norm = out[next++].item();
-  if (layout.skip) result_.skipped = out[next++].item() != 0;
-  if (!layout.judged.empty()) read_flags(out[next++], layout);
+void StepPrograms::take(const TensorList& out, const Returned& returned, std::size_t next) {
+  for (const auto& name : returned.gradients) result_.values.gradients.push_back({name, out[next++]});
+  if (returned.norm) result_.gradient_norm = out[next++].item();
+  if (returned.skip) result_.skipped = out[next++].item() != 0;
+  if (!returned.judged.empty()) read_flags(out[next++], returned);
 }
 
-void StepPrograms::read_flags(const Tensor& finite, const Layout& layout) {
+void StepPrograms::read_flags(const Tensor& finite, const Returned& returned) {
   const Tensor flags = data::on_host(finite);
   std::size_t bad = 0;
-  for (std::size_t i = 0; i < layout.judged.size(); ++i) {
+  for (std::size_t i = 0; i < returned.judged.size(); ++i) {
     if (flags.data<bool>()[i]) continue;
-    if (bad++ == 0) result_.non_finite = layout.judged[i];
+    if (bad++ == 0) result_.non_finite = returned.judged[i];
   }
   if (bad > 1) result_.non_finite += fmt::format(" and {} more", bad - 1);
   result_.skipped = bad > 0;
@@ -293,12 +293,12 @@ void StepPrograms::update() {
   copy_into(inverse_, to(from_doubles({&factor, 1}, {}), device_));
   Program& program = updates_[wants_.gradients ? 1 : 0];
   if (!program.function) {
-    program.layout = std::make_shared<Layout>();
+    program.returned = std::make_shared<Returned>();
     program.function = std::make_unique<CompiledFunction>(
-        [this, gradients = wants_.gradients, layout = program.layout](std::span<const Tensor>) {
+        [this, gradients = wants_.gradients, returned = program.returned](std::span<const Tensor>) {
           const NoGrad no_grad;
-          *layout = {};
-          layout->wants_gradients = gradients;
+          *returned = {};
+          returned->wants_gradients = gradients;
           // The tracer must see the parameters while they still hold the summed gradients.
           if (graph::Tracer* tracer = current_interpreter().tracer()) {
             for (const auto& parameter : net_.parameters()) tracer->value_of(parameter);
@@ -307,12 +307,12 @@ void StepPrograms::update() {
             if (parameter.grad().defined()) parameter.set_grad(optim::scaled_gradient(parameter.grad(), inverse_));
           }
           TensorList out;
-          finish(out, *layout, Tensor());
+          finish(out, *returned, Tensor());
           return out;
         },
         CompileOptions{.threads = options_.threads});
   }
-  take(program.function->call({}), *program.layout, 0);
+  take(program.function->call({}), *program.returned, 0);
 }
 
 }  // namespace starling::train

@@ -58,7 +58,7 @@ class StepPrograms {
  private:
   enum class Kind { whole, backward };
   // Outputs of a program after the loss, in this order; known once it is traced.
-  struct Layout {
+  struct Returned {
     bool weight = false;
     bool norm = false;
     bool skip = false;
@@ -70,19 +70,19 @@ class StepPrograms {
   };
   struct Program {
     std::unique_ptr<CompiledFunction> function;
-    std::shared_ptr<Layout> layout;
+    std::shared_ptr<Returned> returned;
   };
 
   CompiledFunction& program(const StepWants& wants, Kind kind) { return *find(wants, kind).function; }
   Program& find(const StepWants& wants, Kind kind);
-  TensorList trace(std::span<const Tensor> in, const StepWants& wants, Kind kind, Layout& layout);
-  void finish(TensorList& out, Layout& layout, const Tensor& loss);
-  Tensor judge(Layout& layout, const Tensor& loss) const;
+  TensorList trace(std::span<const Tensor> in, const StepWants& wants, Kind kind, Returned& returned);
+  void finish(TensorList& out, Returned& returned, const Tensor& loss);
+  Tensor judge(Returned& returned, const Tensor& loss) const;
   void update();
   double exchange();
   void drop_gradients() const;
-  void take(const TensorList& out, const Layout& layout, std::size_t next);
-  void read_flags(const Tensor& finite, const Layout& layout);
+  void take(const TensorList& out, const Returned& returned, std::size_t next);
+  void read_flags(const Tensor& finite, const Returned& returned);
 
   nn::Module& net_;
   optim::Optimizer& optimizer_;

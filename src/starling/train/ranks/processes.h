@@ -3,23 +3,16 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 
 #include "starling/dist/comm/comm.h"
+#include "starling/dist/launch/rank_info.h"
 
 namespace starling::train {
 
-// Place of this process in the world, from the command line; values not given come from the environment.
-struct ProcessFlags {
-  std::optional<int> rank{};
-  std::optional<int> world{};
-  std::optional<std::string> address{};
-};
-
 // True if this process was started as one of several. Throws if that is specified incompletely.
-bool among_processes(const ProcessFlags& flags);
+bool among_processes(const dist::ProcessFlags& flags);
 
 // The joined world of processes; see join_world.
 struct Processes {
@@ -31,7 +24,7 @@ struct Processes {
 };
 
 // `backend` and `all_reduce`: "auto" or a name; `check`: verify that ranks call matching collectives.
-Processes join_processes(const ProcessFlags& flags, const std::string& backend, bool check,
+Processes join_processes(const dist::ProcessFlags& flags, const std::string& backend, bool check,
                          const std::string& all_reduce = "auto");
 
 }  // namespace starling::train

@@ -43,8 +43,8 @@ NcclReduction reduction(ReduceOp reduce) {
 // One call on its way to NCCL.
 class Submission {
  public:
-  Submission(const NcclApi& api, const Call& call, const NcclPlace& place)
-      : api_(api), call_(call), place_(place), element_(element(call.dtype)) {}
+  Submission(const NcclApi& api, const Call& call, const NcclTarget& target)
+      : api_(api), call_(call), target_(target), element_(element(call.dtype)) {}
 
   NcclResult run() {
     switch (call_.op) {
@@ -72,54 +72,54 @@ class Submission {
 
   NcclResult send(const void* data, std::int64_t count, int peer) {
     if (count == 0) return NcclResult::success;
-    return api_.send(data, units(count), element_.type, peer, place_.comm, place_.stream);
+    return api_.send(data, units(count), element_.type, peer, target_.comm, target_.stream);
   }
   NcclResult recv(void* data, std::int64_t count, int peer) {
     if (count == 0) return NcclResult::success;
-    return api_.recv(data, units(count), element_.type, peer, place_.comm, place_.stream);
+    return api_.recv(data, units(count), element_.type, peer, target_.comm, target_.stream);
   }
 
   NcclResult all_reduce() {
     if (call_.count == 0) return NcclResult::success;
     return api_.all_reduce(call_.send, call_.recv, units(call_.count), element_.type, reduction(call_.reduce),
-                           place_.comm, place_.stream);
+                           target_.comm, target_.stream);
   }
 
   NcclResult broadcast() {
     if (call_.count == 0) return NcclResult::success;
-    return api_.broadcast(call_.send, call_.recv, units(call_.count), element_.type, call_.peer, place_.comm,
-                          place_.stream);
+    return api_.broadcast(call_.send, call_.recv, units(call_.count), element_.type, call_.peer, target_.comm,
+                          target_.stream);
   }
 
   NcclResult reduce_scatter() {
     if (call_.count == 0) return NcclResult::success;
     return api_.reduce_scatter(call_.send, call_.recv, units(call_.count), element_.type, reduction(call_.reduce),
-                               place_.comm, place_.stream);
+                               target_.comm, target_.stream);
   }
 
   NcclResult all_gather() {
     if (call_.count == 0) return NcclResult::success;
-    return api_.all_gather(call_.send, call_.recv, units(call_.count), element_.type, place_.comm, place_.stream);
+    return api_.all_gather(call_.send, call_.recv, units(call_.count), element_.type, target_.comm, target_.stream);
   }
 
   // Uneven pieces: one reduction, or one broadcast, per owner, since NCCL's own collectives need pieces of equal size.
   NcclResult reduce_pieces() {
     return for_pieces([&](int owner, std::int64_t offset, std::int64_t count) {
-      return api_.reduce(send_at(offset), owner == place_.rank ? call_.recv : nullptr, units(count), element_.type,
-                         reduction(call_.reduce), owner, place_.comm, place_.stream);
+      return api_.reduce(send_at(offset), owner == target_.rank ? call_.recv : nullptr, units(count), element_.type,
+                         reduction(call_.reduce), owner, target_.comm, target_.stream);
     });
   }
 
   NcclResult broadcast_pieces() {
     return for_pieces([&](int owner, std::int64_t offset, std::int64_t count) {
-      const void* from = owner == place_.rank ? call_.send : recv_at(offset);
-      return api_.broadcast(from, recv_at(offset), units(count), element_.type, owner, place_.comm, place_.stream);
+      const void* from = owner == target_.rank ? call_.send : recv_at(offset);
+      return api_.broadcast(from, recv_at(offset), units(count), element_.type, owner, target_.comm, target_.stream);
     });
   }
 
   template <class Piece>
   NcclResult for_pieces(Piece piece) {
-    for (int owner = 0; owner < place_.world; ++owner) {
+    for (int owner = 0; owner < target_.world; ++owner) {
       const std::int64_t count = piece_length(call_, owner);
       if (count == 0) continue;
       const NcclResult result = piece(owner, piece_offset(call_, owner), count);
@@ -130,7 +130,7 @@ class Submission {
 
   NcclResult all_to_all() {
     if (call_.count == 0) return NcclResult::success;
-    for (int peer = 0; peer < place_.world; ++peer) {
+    for (int peer = 0; peer < target_.world; ++peer) {
       NcclResult result = send(send_at(peer * call_.count), call_.count, peer);
       if (ok(result)) result = recv(recv_at(peer * call_.count), call_.count, peer);
       if (!ok(result)) return result;
@@ -140,28 +140,29 @@ class Submission {
 
   // Root's own piece is sent and received like the others'.
   NcclResult gather() {
-    NcclResult result = send(call_.send, piece_length(call_, place_.rank), call_.peer);
-    if (!ok(result) || place_.rank != call_.peer) return result;
+    NcclResult result = send(call_.send, piece_length(call_, target_.rank), call_.peer);
+    if (!ok(result) || target_.rank != call_.peer) return result;
     return for_pieces(
         [&](int from, std::int64_t offset, std::int64_t count) { return recv(recv_at(offset), count, from); });
   }
 
   NcclResult scatter() {
-    NcclResult result = recv(call_.recv, piece_length(call_, place_.rank), call_.peer);
-    if (!ok(result) || place_.rank != call_.peer) return result;
+    NcclResult result = recv(call_.recv, piece_length(call_, target_.rank), call_.peer);
+    if (!ok(result) || target_.rank != call_.peer) return result;
     return for_pieces(
         [&](int to, std::int64_t offset, std::int64_t count) { return send(send_at(offset), count, to); });
   }
 
   NcclResult barrier() {
-    return api_.all_reduce(place_.word, place_.word, 1, NcclType::i32, NcclReduction::max, place_.comm, place_.stream);
+    return api_.all_reduce(target_.word, target_.word, 1, NcclType::i32, NcclReduction::max, target_.comm,
+                           target_.stream);
   }
 
   static bool ok(NcclResult result) { return result == NcclResult::success || result == NcclResult::in_progress; }
 
   const NcclApi& api_;
   const Call& call_;
-  const NcclPlace& place_;
+  const NcclTarget& target_;
   const Element element_;
 };
 
@@ -174,8 +175,8 @@ void check_type(const Call& call) {
   }
 }
 
-NcclResult submit_nccl(const NcclApi& api, const Call& call, const NcclPlace& place) {
-  return Submission(api, call, place).run();
+NcclResult submit_nccl(const NcclApi& api, const Call& call, const NcclTarget& target) {
+  return Submission(api, call, target).run();
 }
 
 }  // namespace starling::dist

@@ -6,7 +6,7 @@
 namespace starling::dist {
 
 // Target of an NCCL call: this rank in its communicator, and the stream.
-struct NcclPlace {
+struct NcclTarget {
   int rank = 0;
   int world = 1;
   NcclHandle comm = nullptr;
@@ -19,6 +19,6 @@ void check_type(const Call& call);
 
 // Submits the NCCL operations that make up the call, inside a group opened by the caller. Returns the first failure.
 // Empty transfers are skipped.
-NcclResult submit_nccl(const NcclApi& api, const Call& call, const NcclPlace& place);
+NcclResult submit_nccl(const NcclApi& api, const Call& call, const NcclTarget& target);
 
 }  // namespace starling::dist

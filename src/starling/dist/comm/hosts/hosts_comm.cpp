@@ -32,9 +32,9 @@ std::string first_line(std::string_view text) { return std::string(text.substr(0
 
 class HostsComm final : public Comm {
  public:
-  HostsComm(HostsLines lines, HostsLayout layout)
+  HostsComm(HostsLines lines, HostMap hosts)
       : Comm(lines.world->group(), std::make_shared<Journal>(lines.world->size())),
-        layout_(std::move(layout)),
+        hosts_(std::move(hosts)),
         lines_(std::move(lines)),
         name_(fmt::format("{}+{}", lines_.local->capabilities().backend, lines_.world->capabilities().backend)) {}
 
@@ -60,7 +60,7 @@ class HostsComm final : public Comm {
     Operation& op = operations_.emplace_back();
     op.op = call.op;
     op.call = what;
-    op.staged = stages_of(call, lines_, layout_, size());
+    op.staged = stages_of(call, lines_, hosts_, size());
     const std::uint64_t number = first_ + operations_.size() - 1;
     for (const Stage& stage : op.staged.stages) {
       if (stage.line != HostsLines::direct) queues_[stage.line].push_back(number);
@@ -226,8 +226,8 @@ class HostsComm final : public Comm {
     std::erase_if(ranks, [&](int r) { return at(r, 0) != color; });
     std::stable_sort(ranks.begin(), ranks.end(), [&](int a, int b) { return at(a, 1) < at(b, 1); });
     for (int r : ranks) {
-      auto found = std::find(hosts.begin(), hosts.end(), layout_.host_of(r));
-      if (found == hosts.end()) found = hosts.insert(found, layout_.host_of(r));
+      auto found = std::find(hosts.begin(), hosts.end(), hosts_.host_of(r));
+      if (found == hosts.end()) found = hosts.insert(found, hosts_.host_of(r));
       numbers.push_back(static_cast<int>(found - hosts.begin()));
     }
     return numbers;
@@ -270,7 +270,7 @@ class HostsComm final : public Comm {
     counted_ = now;
   }
 
-  HostsLayout layout_;
+  HostMap hosts_;
   HostsLines lines_;
   const std::string name_;
   std::mutex mutex_;
@@ -288,17 +288,17 @@ std::unique_ptr<Comm> make_hosts_comm(std::unique_ptr<Comm> local, std::unique_p
   check(local && world, "[hosts] expected communicators of the host and of the world, got null");
   check(host_of.size() == static_cast<std::size_t>(world->size()), "[hosts] expected the hosts of {} ranks, got {}",
         world->size(), host_of.size());
-  HostsLayout layout(std::move(host_of), world->rank());
-  check(local->size() == layout.local_size() && local->rank() == layout.local(),
-        "[hosts] expected this rank to be {} of {} on its host, got {} of {}", layout.local(), layout.local_size(),
+  HostMap hosts(std::move(host_of), world->rank());
+  check(local->size() == hosts.local_world() && local->rank() == hosts.local_rank(),
+        "[hosts] expected this rank to be {} of {} on its host, got {} of {}", hosts.local_rank(), hosts.local_world(),
         local->rank(), local->size());
   HostsLines lines{.local = std::move(local), .world = std::move(world), .before = {}, .after = {}, .cross = {}};
   lines.before = lines.local->split(0, lines.local->rank(), {.name = "before the crossing"});
   lines.after = lines.local->split(0, lines.local->rank(), {.name = "after the crossing"});
-  const bool crosses = layout.even() || layout.leads();
-  const int color = layout.even() ? layout.local() : 0;
-  lines.cross = lines.world->split(crosses ? color : -1, layout.host(), {.name = "the crossing"});
-  return std::make_unique<HostsComm>(std::move(lines), std::move(layout));
+  const bool crosses = hosts.even() || hosts.leads();
+  const int color = hosts.even() ? hosts.local_rank() : 0;
+  lines.cross = lines.world->split(crosses ? color : -1, hosts.host(), {.name = "the crossing"});
+  return std::make_unique<HostsComm>(std::move(lines), std::move(hosts));
 }
 
 }  // namespace starling::dist

@@ -18,10 +18,10 @@ std::size_t at(int index) { return static_cast<std::size_t>(index); }
 // Builds the stages of one call. Data needed later is copied: the call's views end with the call.
 class Maker {
  public:
-  Maker(const Call& call, const HostsLines& lines, const HostsLayout& layout, int world)
+  Maker(const Call& call, const HostsLines& lines, const HostMap& hosts, int world)
       : call_(call),
         lines_(lines),
-        layout_(layout),
+        hosts_(hosts),
         world_(world),
         size_(static_cast<std::int64_t>(size_of(call.dtype))),
         name_(call.name),
@@ -30,10 +30,10 @@ class Maker {
   Staged make() {
     switch (call_.op) {
       case CommOp::all_reduce:
-        layout_.even() ? reduce_by_shares() : reduce_by_leaders(static_cast<std::byte*>(call_.recv), call_.count);
+        hosts_.even() ? reduce_by_shares() : reduce_by_leaders(static_cast<std::byte*>(call_.recv), call_.count);
         break;
-      case CommOp::reduce_scatter: layout_.even() ? scatter_by_places() : scatter_from_whole(); break;
-      case CommOp::all_gather: layout_.even() ? gather_by_places() : flat(); break;
+      case CommOp::reduce_scatter: hosts_.even() ? scatter_by_local_ranks() : scatter_from_whole(); break;
+      case CommOp::all_gather: hosts_.even() ? gather_by_local_ranks() : flat(); break;
       case CommOp::broadcast: broadcast(); break;
       case CommOp::barrier: barrier(); break;
       case CommOp::send:
@@ -63,10 +63,10 @@ class Maker {
   // Each rank of a host reduces a share of the buffer, all-reduces it across hosts, then the shares are gathered
   // inside.
   void reduce_by_shares() {
-    const int places = layout_.local_size(), own = layout_.local();
-    const auto begin = [&](int place) { return call_.count * place / places; };
+    const int ranks = hosts_.local_world(), own = hosts_.local_rank();
+    const auto begin = [&](int local) { return call_.count * local / ranks; };
     Counts shares;
-    for (int p = 0; p < places; ++p) shares.push_back(begin(p + 1) - begin(p));
+    for (int p = 0; p < ranks; ++p) shares.push_back(begin(p + 1) - begin(p));
     auto* piece = static_cast<std::byte*>(call_.recv) + begin(own) * size_;
     const std::int64_t count = shares[at(own)];
     const auto self = keep();
@@ -92,9 +92,9 @@ class Maker {
       const Call& c = self->call_;
       return self->lines_.before->all_reduce(c.send, result, count, c.dtype, self->step_reduce(), self->options());
     });
-    if (layout_.leads()) add(Line::across, [=] { return self->cross(result, count); });
+    if (hosts_.leads()) add(Line::across, [=] { return self->cross(result, count); });
     add(Line::outside, [=] {
-      if (self->layout_.leads()) self->divide(result, count);
+      if (self->hosts_.leads()) self->divide(result, count);
       return self->lines_.after->broadcast(result, count, self->call_.dtype, 0, self->options());
     });
   }
@@ -111,22 +111,22 @@ class Maker {
   }
 
   // Pieces are sorted by local rank: each rank reduces those of its local rank inside the host, then across hosts.
-  void scatter_by_places() {
+  void scatter_by_local_ranks() {
     const auto self = keep();
     std::byte* packed = temporary(whole_length(call_, world_));
     Counts inside, across;
     std::byte* to = packed;
-    for (int place = 0; place < layout_.local_size(); ++place) {
+    for (int local = 0; local < hosts_.local_world(); ++local) {
       inside.push_back(0);
-      for (int h = 0; h < layout_.hosts(); ++h) {
-        const int r = layout_.ranks_of(h)[at(place)];
+      for (int h = 0; h < hosts_.hosts(); ++h) {
+        const int r = hosts_.ranks_of(h)[at(local)];
         copy_bytes(to, static_cast<const std::byte*>(call_.send) + offset(r) * size_, length(r) * size_);
         to += length(r) * size_;
         inside.back() += length(r);
-        if (place == layout_.local()) across.push_back(length(r));
+        if (local == hosts_.local_rank()) across.push_back(length(r));
       }
     }
-    std::byte* shares = temporary(inside[at(layout_.local())]);
+    std::byte* shares = temporary(inside[at(hosts_.local_rank())]);
     auto* recv = static_cast<std::byte*>(call_.recv);
     const std::int64_t own = length(own_rank());
     add(Line::inside, [=] {
@@ -140,20 +140,20 @@ class Maker {
     staged_.finish = [=] { self->divide(recv, own); };
   }
 
-  // Reverse of scatter_by_places: ranks of equal local rank gather across hosts, then inside each host; pieces are then
-  // put in rank order.
-  void gather_by_places() {
+  // Reverse of scatter_by_local_ranks: ranks of equal local rank gather across hosts, then inside each host; pieces are
+  // then put in rank order.
+  void gather_by_local_ranks() {
     const auto self = keep();
     Counts across, inside;
-    for (int place = 0; place < layout_.local_size(); ++place) {
+    for (int local = 0; local < hosts_.local_world(); ++local) {
       inside.push_back(0);
-      for (int h = 0; h < layout_.hosts(); ++h) {
-        const int r = layout_.ranks_of(h)[at(place)];
+      for (int h = 0; h < hosts_.hosts(); ++h) {
+        const int r = hosts_.ranks_of(h)[at(local)];
         inside.back() += length(r);
-        if (place == layout_.local()) across.push_back(length(r));
+        if (local == hosts_.local_rank()) across.push_back(length(r));
       }
     }
-    std::byte* own = temporary(inside[at(layout_.local())]);
+    std::byte* own = temporary(inside[at(hosts_.local_rank())]);
     std::byte* all = temporary(whole_length(call_, world_));
     add(Line::across, [=] {
       return self->lines_.cross->all_gather(self->call_.send, own, across, self->call_.dtype, self->options());
@@ -165,9 +165,9 @@ class Maker {
 
   void unpack(const std::byte* all) const {
     auto* recv = static_cast<std::byte*>(call_.recv);
-    for (int place = 0; place < layout_.local_size(); ++place) {
-      for (int h = 0; h < layout_.hosts(); ++h) {
-        const int r = layout_.ranks_of(h)[at(place)];
+    for (int local = 0; local < hosts_.local_world(); ++local) {
+      for (int h = 0; h < hosts_.hosts(); ++h) {
+        const int r = hosts_.ranks_of(h)[at(local)];
         copy_bytes(recv + offset(r) * size_, all, length(r) * size_);
         all += length(r) * size_;
       }
@@ -177,16 +177,16 @@ class Maker {
   // Inside the root's host, across hosts, then inside the other hosts.
   void broadcast() {
     const auto self = keep();
-    const int root = call_.peer, home = layout_.host_of(root), place = layout_.local_of(root);
+    const int root = call_.peer, home = hosts_.host_of(root), local = hosts_.local_rank(root);
     const auto tell = [self](Comm& comm, int from) {
       return comm.broadcast(self->call_.recv, self->call_.count, self->call_.dtype, from, self->options());
     };
-    if (layout_.host() == home) add(Line::inside, [=] { return tell(*self->lines_.before, place); });
-    if (layout_.even() ? layout_.local() == place : layout_.leads()) {
+    if (hosts_.host() == home) add(Line::inside, [=] { return tell(*self->lines_.before, local); });
+    if (hosts_.even() ? hosts_.local_rank() == local : hosts_.leads()) {
       add(Line::across, [=] { return tell(*self->lines_.cross, home); });
     }
-    if (layout_.host() != home) {
-      const int from = layout_.even() ? place : 0;
+    if (hosts_.host() != home) {
+      const int from = hosts_.even() ? local : 0;
       add(Line::outside, [=] { return tell(*self->lines_.after, from); });
     }
   }
@@ -200,8 +200,8 @@ class Maker {
 
   void message() {
     const auto self = keep();
-    const bool near = layout_.host_of(call_.peer) == layout_.host();
-    const int peer = near ? layout_.local_of(call_.peer) : call_.peer;
+    const bool near = hosts_.host_of(call_.peer) == hosts_.host();
+    const int peer = near ? hosts_.local_rank(call_.peer) : call_.peer;
     add(Line::direct, [=] {
       const Call& c = self->call_;
       Comm& comm = near ? *self->lines_.local : *self->lines_.world;
@@ -234,7 +234,7 @@ class Maker {
 
   std::int64_t length(int rank) const { return piece_length(call_, rank); }
   std::int64_t offset(int rank) const { return piece_offset(call_, rank); }
-  int own_rank() const { return layout_.ranks_of(layout_.host())[at(layout_.local())]; }
+  int own_rank() const { return hosts_.ranks_of(hosts_.host())[at(hosts_.local_rank())]; }
   void copy(std::byte* to, const std::byte* from, std::int64_t bytes) const { copy_bytes(to, from, bytes); }
 
   std::byte* temporary(std::int64_t count) {
@@ -253,7 +253,7 @@ class Maker {
 
   Call call_;
   const HostsLines& lines_;
-  const HostsLayout& layout_;
+  const HostMap& hosts_;
   const int world_;
   const std::int64_t size_;
   std::string name_;
@@ -265,8 +265,8 @@ class Maker {
 
 }  // namespace
 
-Staged stages_of(const Call& call, const HostsLines& lines, const HostsLayout& layout, int world) {
-  return Maker(call, lines, layout, world).make();
+Staged stages_of(const Call& call, const HostsLines& lines, const HostMap& hosts, int world) {
+  return Maker(call, lines, hosts, world).make();
 }
 
 }  // namespace starling::dist

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "starling/dist/comm/comm.h"
-#include "starling/dist/comm/hosts/layout.h"
+#include "starling/dist/comm/hosts/host_map.h"
 
 namespace starling::dist {
 
@@ -31,6 +31,6 @@ struct Staged {
 };
 
 // Stages of this rank for a call. `lines` must outlive the result; the buffers are the call's.
-Staged stages_of(const Call& call, const HostsLines& lines, const HostsLayout& layout, int world);
+Staged stages_of(const Call& call, const HostsLines& lines, const HostMap& hosts, int world);
 
 }  // namespace starling::dist

@@ -83,7 +83,7 @@ void Collectives::post(const Call& call, std::uint64_t epoch) {
   ring_others();
   // Prefetch for writing the cache lines of the next call, if it is like this one: other ranks hold them now.
   fetch_to_write(&block_.arrival(sequence + 1, rank_), 1);
-  if (op.source == BufferPlace::in_slot) fetch_to_write(block_.in_slot(sequence + 1, rank_), kFetchedAhead);
+  if (op.source == BufferLocation::in_slot) fetch_to_write(block_.in_slot(sequence + 1, rank_), kFetchedAhead);
   op.counts.assign(call.counts.begin(), call.counts.end());
   op.call = call;
   op.call.counts = op.counts;
@@ -94,28 +94,28 @@ void Collectives::post(const Call& call, std::uint64_t epoch) {
 }
 
 // Small data is copied even from an arena: the buffer may be overwritten in place before all ranks have read it.
-BufferPlace Collectives::place_source(const Call& call, Arrival& arrival, SharedPost& post) {
+BufferLocation Collectives::place_source(const Call& call, Arrival& arrival, SharedPost& post) {
   const std::size_t bytes = Pieces::source_bytes(call, rank_, size_);
-  if (bytes == 0) return BufferPlace::nowhere;
+  if (bytes == 0) return BufferLocation::nowhere;
   if (bytes <= arrival.tiny.size()) {
     std::memcpy(arrival.tiny.data(), call.send, bytes);
-    return BufferPlace::tiny;
+    return BufferLocation::tiny;
   }
   if (bytes <= kInlineBytes) {
     std::memcpy(block_.in_slot(call.sequence, rank_), call.send, bytes);
-    return BufferPlace::in_slot;
+    return BufferLocation::in_slot;
   }
-  if (!world_.arena()->holds(call.send, bytes)) return BufferPlace::outside;
+  if (!world_.arena()->holds(call.send, bytes)) return BufferLocation::outside;
   post.send = world_.offset_of(call.send);
-  return BufferPlace::in_arena;
+  return BufferLocation::in_arena;
 }
 
-BufferPlace Collectives::place_target(const Call& call, SharedPost& post) const {
+BufferLocation Collectives::place_target(const Call& call, SharedPost& post) const {
   const std::size_t bytes = Pieces::target_bytes(call, rank_, size_);
-  if (bytes == 0) return BufferPlace::nowhere;
-  if (!world_.arena()->holds(call.recv, bytes)) return BufferPlace::outside;
+  if (bytes == 0) return BufferLocation::nowhere;
+  if (!world_.arena()->holds(call.recv, bytes)) return BufferLocation::outside;
   post.recv = world_.offset_of(call.recv);
-  return BufferPlace::in_arena;
+  return BufferLocation::in_arena;
 }
 
 void Collectives::ring_others() {
@@ -141,7 +141,7 @@ void Collectives::finish_prefix() {
   const std::uint64_t before = oldest_;
   while (oldest_ < next_ && operation(oldest_).way == Way::over) ++oldest_;
   // Lazy announcement: the next call, usually soon, announces it for free; otherwise the next progress step does.
-  const bool later = oldest_ == before + 1 && operation(before).source == BufferPlace::tiny;
+  const bool later = oldest_ == before + 1 && operation(before).source == BufferLocation::tiny;
   if (!later && published_ + 1 < oldest_) publish_finished();
 }
 
@@ -173,7 +173,7 @@ bool Collectives::advance(Operation& op) {
 
 bool Collectives::open(Operation& op) {
   if (!agreed(op)) return false;
-  const bool small = op.source == BufferPlace::tiny || op.source == BufferPlace::in_slot;
+  const bool small = op.source == BufferLocation::tiny || op.source == BufferLocation::in_slot;
   if (small && op.call.op == CommOp::all_reduce) return reduce_small(op);
   const bool sharded = op.call.op == CommOp::sum_shards;
   op.pieces.emplace(op.call, rank_, size_, op.operands, std::span(op.shards).first(sharded ? op.shards.size() : 0));
@@ -203,11 +203,11 @@ void Collectives::find_sources(Operation& op) {
     op.shards[at(r)] = arrival.shards;
     Pieces::Source& source = op.sources[at(r)];
     switch (arrival.source) {
-      case BufferPlace::tiny: source = {arrival.tiny.data(), false}; break;
-      case BufferPlace::in_slot: source = {block_.in_slot(op.call.sequence, r), false}; break;
-      case BufferPlace::in_arena: source = {world_.at(block_.post(op.call.sequence, r).send), false}; break;
-      case BufferPlace::outside: source = {nullptr, true}; break;
-      case BufferPlace::nowhere: source = {nullptr, false}; break;
+      case BufferLocation::tiny: source = {arrival.tiny.data(), false}; break;
+      case BufferLocation::in_slot: source = {block_.in_slot(op.call.sequence, r), false}; break;
+      case BufferLocation::in_arena: source = {world_.at(block_.post(op.call.sequence, r).send), false}; break;
+      case BufferLocation::outside: source = {nullptr, true}; break;
+      case BufferLocation::nowhere: source = {nullptr, false}; break;
     }
   }
 }
@@ -216,8 +216,8 @@ Collectives::Way Collectives::way_of(const Operation& op) const {
   bool small = true, direct = true;
   for (int r = 0; r < size_; ++r) {
     const Arrival& arrival = block_.arrival(op.call.sequence, r);
-    small = small && arrival.source != BufferPlace::in_arena && arrival.source != BufferPlace::outside;
-    direct = direct && arrival.source != BufferPlace::outside && arrival.target != BufferPlace::outside;
+    small = small && arrival.source != BufferLocation::in_arena && arrival.source != BufferLocation::outside;
+    direct = direct && arrival.source != BufferLocation::outside && arrival.target != BufferLocation::outside;
   }
   if (small || size_ == 1) return Way::small;
   return direct ? Way::direct : Way::staged;
@@ -228,8 +228,8 @@ bool Collectives::reduce_small(Operation& op) {
   const Call& call = op.call;
   op.operands.clear();
   for (int r = 0; r < size_; ++r) {
-    op.operands.push_back(op.source == BufferPlace::tiny ? block_.arrival(call.sequence, r).tiny.data()
-                                                         : block_.in_slot(call.sequence, r));
+    op.operands.push_back(op.source == BufferLocation::tiny ? block_.arrival(call.sequence, r).tiny.data()
+                                                            : block_.in_slot(call.sequence, r));
   }
   const auto size = static_cast<std::int64_t>(size_of(call.dtype));
   for (std::int64_t b = 0; b < call.count; b += kReduceBlock) {

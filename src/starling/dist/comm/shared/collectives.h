@@ -46,8 +46,8 @@ class Collectives {
     std::vector<const void*> operands;
     std::optional<Pieces> pieces;
     Way way = Way::over;
-    BufferPlace source = BufferPlace::nowhere;  // of this rank
-    int arrived = 0;                            // all ranks below this number have arrived
+    BufferLocation source = BufferLocation::nowhere;  // of this rank
+    int arrived = 0;                                  // all ranks below this number have arrived
     std::uint64_t first_chunk = 0;
     std::int64_t parts = 0, staged = 0, reduced = 0, taken = 0;
     std::vector<Post> posts;  // of all ranks, with addresses valid in this process
@@ -56,8 +56,8 @@ class Collectives {
 
   Operation& operation(std::uint64_t sequence) { return operations_[sequence % kSharedSlots]; }
   const Operation& operation(std::uint64_t sequence) const { return operations_[sequence % kSharedSlots]; }
-  BufferPlace place_source(const Call& call, Arrival& arrival, SharedPost& post);
-  BufferPlace place_target(const Call& call, SharedPost& post) const;
+  BufferLocation place_source(const Call& call, Arrival& arrival, SharedPost& post);
+  BufferLocation place_target(const Call& call, SharedPost& post) const;
 
   bool advance(Operation& op);
   bool arrived(Operation& op);

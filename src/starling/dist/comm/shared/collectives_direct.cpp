@@ -29,7 +29,7 @@ void Collectives::open_direct(Operation& op) {
     Post& post = op.posts[static_cast<std::size_t>(r)];
     post.fingerprint = own;  // equal on all ranks
     post.send = op.sources[static_cast<std::size_t>(r)].data;
-    post.recv = arrival.target == BufferPlace::in_arena ? world_.at(shared.recv) : nullptr;
+    post.recv = arrival.target == BufferLocation::in_arena ? world_.at(shared.recv) : nullptr;
     post.shards = arrival.shards;
     post.counts = op.counts;
   }

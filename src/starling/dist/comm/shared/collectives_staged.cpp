@@ -35,7 +35,7 @@ bool Collectives::stage(Operation& op) {
 // True if no other rank still reads this rank's own buffer; staged copies do not count.
 bool Collectives::sources_at_rest(const Operation& op) const {
   const std::uint64_t end = op.first_chunk + static_cast<std::uint64_t>(op.parts);
-  return op.source != BufferPlace::in_arena || least(&RankFlags::drained, least_drained_, end) >= end;
+  return op.source != BufferLocation::in_arena || least(&RankFlags::drained, least_drained_, end) >= end;
 }
 
 bool Collectives::stage_in(Operation& op) {
@@ -46,7 +46,7 @@ bool Collectives::stage_in(Operation& op) {
     const std::uint64_t free_at = chunk - kChunks + 1;
     if (least(&RankFlags::drained, least_drained_, free_at) < free_at) return false;
   }
-  if (op.source == BufferPlace::outside) op.pieces->stage(op.staged, block_.staging(rank_, chunk));
+  if (op.source == BufferLocation::outside) op.pieces->stage(op.staged, block_.staging(rank_, chunk));
   ++op.staged;
   block_.flags(rank_).staged.store(chunk + 1);
   ring_others();

@@ -7,11 +7,11 @@
 
 namespace starling::dist {
 
-struct GroupBlock::Layout {
+struct GroupBlock::Offsets {
   std::size_t flags, claims, arrivals, posts, pairs, statuses, messages, in_slot, staging, results, message_inline,
       message_chunks, end;
 
-  explicit Layout(int ranks) {
+  explicit Offsets(int ranks) {
     const auto size = static_cast<std::size_t>(ranks);
     std::size_t at = sizeof(GroupHeader);
     const auto next = [&](std::size_t bytes, std::size_t alignment) {
@@ -46,7 +46,7 @@ void make_all(T* first, std::size_t count) {
 
 }  // namespace
 
-std::size_t GroupBlock::bytes(int size) { return Layout(size).end; }
+std::size_t GroupBlock::bytes(int size) { return Offsets(size).end; }
 
 GroupBlock GroupBlock::make(std::byte* data, int size, std::string_view label) {
   auto* header = std::construct_at(reinterpret_cast<GroupHeader*>(data));
@@ -65,19 +65,19 @@ GroupBlock GroupBlock::make(std::byte* data, int size, std::string_view label) {
 
 GroupBlock::GroupBlock(std::byte* data)
     : data_(data), size_(static_cast<int>(reinterpret_cast<GroupHeader*>(data)->size)) {
-  const Layout layout(size_);
-  flags_ = reinterpret_cast<RankFlags*>(data + layout.flags);
-  claims_ = reinterpret_cast<Claims*>(data + layout.claims);
-  arrivals_ = reinterpret_cast<Arrival*>(data + layout.arrivals);
-  posts_ = reinterpret_cast<SharedPost*>(data + layout.posts);
-  pairs_ = reinterpret_cast<PairFlags*>(data + layout.pairs);
-  messages_ = reinterpret_cast<MessagePost*>(data + layout.messages);
-  statuses_ = data + layout.statuses;
-  inline_ = data + layout.in_slot;
-  staging_ = data + layout.staging;
-  results_ = data + layout.results;
-  message_inline_ = data + layout.message_inline;
-  message_chunks_ = data + layout.message_chunks;
+  const Offsets at(size_);
+  flags_ = reinterpret_cast<RankFlags*>(data + at.flags);
+  claims_ = reinterpret_cast<Claims*>(data + at.claims);
+  arrivals_ = reinterpret_cast<Arrival*>(data + at.arrivals);
+  posts_ = reinterpret_cast<SharedPost*>(data + at.posts);
+  pairs_ = reinterpret_cast<PairFlags*>(data + at.pairs);
+  messages_ = reinterpret_cast<MessagePost*>(data + at.messages);
+  statuses_ = data + at.statuses;
+  inline_ = data + at.in_slot;
+  staging_ = data + at.staging;
+  results_ = data + at.results;
+  message_inline_ = data + at.message_inline;
+  message_chunks_ = data + at.message_chunks;
 }
 
 std::span<std::byte> GroupBlock::status(int rank) const {

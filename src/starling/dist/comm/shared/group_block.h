@@ -25,13 +25,13 @@ inline constexpr std::size_t kMessageChunkBytes = 64 << 10;
 inline constexpr std::uint64_t kMessageChunks = 4;
 
 // Location where a rank's send buffer can be read, or its receive buffer written.
-enum class BufferPlace : std::uint8_t { nowhere, tiny, in_slot, in_arena, outside };
+enum class BufferLocation : std::uint8_t { nowhere, tiny, in_slot, in_arena, outside };
 
 // Arrival of a rank at a collective: everything the others need for a small one, in one cache line.
 struct alignas(64) Arrival {
   std::atomic<std::uint64_t> sequence{0};  // stored last
   std::uint64_t digest = 0;                // digest of the fingerprint, which must agree
-  BufferPlace source = BufferPlace::nowhere, target = BufferPlace::nowhere;
+  BufferLocation source = BufferLocation::nowhere, target = BufferLocation::nowhere;
   std::uint32_t shards = 0;
   std::array<std::byte, 40> tiny = {};
 };
@@ -69,7 +69,7 @@ struct RankFlags {
 
 struct MessagePost {
   Fingerprint fingerprint;
-  BufferPlace where = BufferPlace::nowhere;
+  BufferLocation where = BufferLocation::nowhere;
   std::uint64_t offset = 0;
 };
 
@@ -98,9 +98,11 @@ class GroupBlock {
   GroupHeader& header() const { return *reinterpret_cast<GroupHeader*>(data_); }
   RankFlags& flags(int rank) const { return flags_[rank]; }
   Claims& claims(std::uint64_t sequence) const { return claims_[sequence % kSharedSlots]; }
-  Arrival& arrival(std::uint64_t sequence, int rank) const { return arrivals_[place(sequence, rank)]; }
-  SharedPost& post(std::uint64_t sequence, int rank) const { return posts_[place(sequence, rank)]; }
-  std::byte* in_slot(std::uint64_t sequence, int rank) const { return inline_ + place(sequence, rank) * kInlineStep; }
+  Arrival& arrival(std::uint64_t sequence, int rank) const { return arrivals_[slot_index(sequence, rank)]; }
+  SharedPost& post(std::uint64_t sequence, int rank) const { return posts_[slot_index(sequence, rank)]; }
+  std::byte* in_slot(std::uint64_t sequence, int rank) const {
+    return inline_ + slot_index(sequence, rank) * kInlineStep;
+  }
   // chunk: number in the group's stream.
   std::byte* staging(int rank, std::uint64_t chunk) const;
   std::byte* result(std::uint64_t chunk) const { return results_ + chunk % kChunks * kChunkBytes; }
@@ -114,9 +116,9 @@ class GroupBlock {
   std::byte* message_chunk(int from, int to, std::uint64_t chunk) const;
 
  private:
-  struct Layout;
+  struct Offsets;
   std::size_t index(int from, int to) const { return static_cast<std::size_t>(from * size_ + to); }
-  std::size_t place(std::uint64_t sequence, int rank) const {
+  std::size_t slot_index(std::uint64_t sequence, int rank) const {
     return static_cast<std::size_t>(sequence % kSharedSlots) * static_cast<std::size_t>(size_) +
            static_cast<std::size_t>(rank);
   }

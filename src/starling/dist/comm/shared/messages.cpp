@@ -49,7 +49,7 @@ void Messages::post(const Call& call, std::uint64_t epoch) {
       std::memcpy(block_.message_inline(from, to, call.sequence), pending.data, pending.bytes);
     }
     const bool shared = !small && world_.arena()->holds(pending.data, pending.bytes);
-    pending.where = small ? BufferPlace::in_slot : shared ? BufferPlace::in_arena : BufferPlace::outside;
+    pending.where = small ? BufferLocation::in_slot : shared ? BufferLocation::in_arena : BufferLocation::outside;
     post.where = pending.where;
     post.offset = shared ? world_.offset_of(pending.data) : 0;
   }
@@ -89,7 +89,7 @@ bool Messages::send(int peer, Line& line) {
     return true;
   }
   const Pending& message = line.ring[sequence % kSharedMessages];
-  if (message.where != BufferPlace::outside || line.moved == message.bytes) return false;
+  if (message.where != BufferLocation::outside || line.moved == message.bytes) return false;
   if (line.chunks >= pair.receiver.chunks.load(std::memory_order_acquire) + kMessageChunks) return false;
   const std::size_t bytes = std::min(kMessageChunkBytes, message.bytes - line.moved);
   std::memcpy(block_.message_chunk(rank_, peer, line.chunks), message.data + line.moved, bytes);
@@ -133,12 +133,12 @@ bool Messages::take(int peer, Line& line, Pending& message) {
   const std::byte* from = nullptr;
   std::size_t bytes = message.bytes - line.moved;
   PairFlags& pair = block_.pair(peer, rank_);
-  if (post.where == BufferPlace::in_slot) from = block_.message_inline(peer, rank_, sequence);
-  if (post.where == BufferPlace::in_arena) {
+  if (post.where == BufferLocation::in_slot) from = block_.message_inline(peer, rank_, sequence);
+  if (post.where == BufferLocation::in_arena) {
     from = world_.at(post.offset) + line.moved;
     bytes = std::min(bytes, kMostAtOnce);
   }
-  if (post.where == BufferPlace::outside) {
+  if (post.where == BufferLocation::outside) {
     if (pair.sender.chunks.load(std::memory_order_acquire) == line.chunks) return false;
     from = block_.message_chunk(peer, rank_, line.chunks);
     bytes = std::min(bytes, kMessageChunkBytes);
@@ -149,7 +149,7 @@ bool Messages::take(int peer, Line& line, Pending& message) {
     if (bytes > 0) std::memcpy(message.data + line.moved, from, bytes);
   }
   line.moved += bytes;
-  if (post.where == BufferPlace::outside) {
+  if (post.where == BufferLocation::outside) {
     pair.receiver.chunks.store(++line.chunks);
     world_.ring(static_cast<int>(block_.flags(peer).world_rank));
   }

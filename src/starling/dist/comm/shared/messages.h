@@ -28,7 +28,7 @@ class Messages {
   struct Pending {
     std::byte* data = nullptr;
     std::size_t bytes = 0;
-    BufferPlace where = BufferPlace::nowhere;  // location of the sender's buffer
+    BufferLocation where = BufferLocation::nowhere;  // location of the sender's buffer
   };
   // Messages from or to one other rank.
   struct Line {

@@ -204,7 +204,7 @@ constexpr std::size_t kHuge = 2 << 20;
 std::size_t rounded_up(std::size_t bytes, std::size_t step) { return (bytes + step - 1) / step * step; }
 
 // Hash of structure sizes and constants that differs between incompatible builds.
-std::uint64_t layout_of_this_build() {
+std::uint64_t structure_of_this_build() {
   constexpr std::uint64_t parts[] = {sizeof(WorldBlock), sizeof(RankRecord),  sizeof(GroupHeader), sizeof(RankFlags),
                                      sizeof(SharedPost), sizeof(MessagePost), sizeof(PairFlags),   kSharedSlots,
                                      kInlineBytes,       kInlineStep,         kChunkBytes,         kChunks,
@@ -235,7 +235,7 @@ std::shared_ptr<Mapping> make_world_memory(int world, std::string_view label, st
   const GroupBlock ranks_block = GroupBlock::make(mapping->data() + group, world, label);
   for (int r = 0; r < world; ++r) ranks_block.flags(r).world_rank = static_cast<std::uint32_t>(r);
   auto* block = std::construct_at(&block_in(*mapping));
-  block->layout = layout_of_this_build();
+  block->structure = structure_of_this_build();
   block->world = static_cast<std::uint32_t>(world);
   block->group = group;
   block->arenas = arenas;
@@ -246,7 +246,7 @@ std::shared_ptr<Mapping> make_world_memory(int world, std::string_view label, st
 void check_world_memory(const Mapping& mapping, int world) {
   const WorldBlock& block = block_in(mapping);
   check(mapping.bytes() > sizeof(WorldBlock) && block.magic == WorldBlock::kMagic &&
-            block.layout == layout_of_this_build(),
+            block.structure == structure_of_this_build(),
         "[shared] expected shared memory laid out by the same version of this program, got another");
   check(block.world == static_cast<std::uint32_t>(world), "[shared] expected memory of {} ranks, got one of {}", world,
         block.world);

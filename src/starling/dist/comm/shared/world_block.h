@@ -33,7 +33,7 @@ struct WorldBlock {
   enum Fate : std::uint32_t { whole = 0, breaking = 1, broken = 2 };
 
   std::uint64_t magic = kMagic;
-  std::uint64_t layout = 0;  // hash of the memory structure: differs between incompatible builds
+  std::uint64_t structure = 0;  // hash of the memory structure: differs between incompatible builds
   std::uint32_t world = 0;
   std::uint64_t group = 0;                    // offset of the block of all ranks
   std::uint64_t arenas = 0, arena_bytes = 0;  // offset of rank 0's arena; size of each arena

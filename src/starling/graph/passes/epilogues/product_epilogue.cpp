@@ -41,7 +41,7 @@ class Joiner {
   }
 
   void name(ValueId old, ValueId made) {
-    rewriter_.to().value(made).spec = graph_.value(old).spec;
+    rewriter_.to().value(made).layouts = graph_.value(old).layouts;
     rewriter_.set(old, made);
   }
 

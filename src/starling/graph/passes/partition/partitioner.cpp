@@ -48,11 +48,11 @@ Types types_at(const Graph& graph, std::span<const ValueId> ids) {
 
 // Operands of bodies must be replicated: a body's behaviour on part of the rows is unknown. Partial terms are reduced
 // first.
-void expect_whole(const Node& node, const Layouts& placed) {
-  for (std::size_t i = 0; i < placed.size(); ++i) {
-    check(!placed[i].is_split(),
+void expect_whole(const Node& node, const Layouts& layouts) {
+  for (std::size_t i = 0; i < layouts.size(); ++i) {
+    check(!layouts[i].is_split(),
           "[partition] expected operands of {}{} to be whole on every rank, got operand {} as {}", node.op->name,
-          node.scope.empty() ? "" : " in " + node.scope.str(), i, to_string(placed[i]));
+          node.scope.empty() ? "" : " in " + node.scope.str(), i, to_string(layouts[i]));
   }
 }
 
@@ -79,7 +79,7 @@ void stop_writing(Graph& graph) {
 
 Partitioner::Partitioner(const Graph& global, Mesh mesh, std::vector<Layout> inputs)
     : global_(decomposed(global)), mesh_(mesh), inputs_(std::move(inputs)), rewriter_(global_) {
-  placed_.resize(global_.values().size());
+  layouts_.resize(global_.values().size());
   pieces_.resize(global_.values().size());
   whole_.resize(global_.values().size());
   blocks_.resize(global_.values().size());
@@ -104,7 +104,7 @@ void Partitioner::node(NodeId id) {
   const Types in = types_at(global_, {node.in.data(), node.in.size()});
   const Types out = types_at(global_, {node.out.data(), node.out.size()});
   Layouts now;
-  for (ValueId value : node.in) now.push_back(placed(value));
+  for (ValueId value : node.in) now.push_back(layout_of(value));
   if (is_control(*node.op)) expect_whole(node, now);
   if (merge_blocks(id) || part_blocks(id)) return;
   const ShardCall call{
@@ -144,8 +144,8 @@ void Partitioner::share_update(NodeId id) {
   rewriter_.stands_for(id, all);
   for (std::size_t i = 0; i < 2; ++i) {
     pieces(node.out[i]) = {to.node(all).out[i]};
-    placed(node.out[i]) = Layout::replicate();
-    to.value(to.node(all).out[i]).spec = {Layout::replicate()};
+    layout_of(node.out[i]) = Layout::replicate();
+    to.value(to.node(all).out[i]).layouts = {Layout::replicate()};
   }
 }
 
@@ -153,7 +153,7 @@ void Partitioner::share_update(NodeId id) {
 // applied to shards of the deterministic mode, nor to blocks that do not split evenly.
 bool Partitioner::merge_blocks(NodeId id) {
   const Node& node = global_.node(id);
-  if (!is_op(node, "reshape") || mesh_.ordered || !placed(node.in[0]).is_split(1)) return false;
+  if (!is_op(node, "reshape") || mesh_.ordered || !layout_of(node.in[0]).is_split(1)) return false;
   const Shape& from = global_.value(node.in[0]).type.shape;
   const Shape& to = global_.value(node.out[0]).type.shape;
   if (to.rank() + 1 != from.rank() || to[0] != from[0] * from[1] || to.numel() == 0) return false;
@@ -211,7 +211,7 @@ void Partitioner::input(NodeId id) {
   const ValueId out = node.out[0];
   const Layout layout = index < inputs_.size() ? inputs_[index] : Layout::replicate();
   TensorType type = global_.value(out).type;
-  placed(out) = layout;
+  layout_of(out) = layout;
   Graph& to = rewriter_.to();
   if (!layout.is_split()) {
     const ValueId whole = to.add_input(type);
@@ -227,7 +227,7 @@ void Partitioner::input(NodeId id) {
   type.shape[0] = last.begin + last.size - begin;
   const ValueId local = to.add_input(type);
   to.node(to.value(local).node).device = node.device;
-  to.value(local).spec = {layout};
+  to.value(local).layouts = {layout};
   if (mesh_.count == 1) {
     pieces(out) = {local};
     return;
@@ -288,7 +288,7 @@ void Partitioner::distribute(NodeId id, const ShardRule& rule, std::int64_t bloc
     }
     for (std::size_t i = 0; i < node.out.size(); ++i) {
       const ValueId value = results[i];
-      rewriter_.to().value(value).spec = {rule.out[i]};
+      rewriter_.to().value(value).layouts = {rule.out[i]};
       pieces(node.out[i]).push_back(value);
       const Shape expected = local_shape(global_.value(node.out[i]).type.shape, rule.out[i], mesh_.first + k);
       check(rewriter_.to().value(value).type.shape == expected, "[partition] expected {} to make {} here, got {}",
@@ -296,7 +296,7 @@ void Partitioner::distribute(NodeId id, const ShardRule& rule, std::int64_t bloc
     }
   }
   for (std::size_t i = 0; i < node.out.size(); ++i) {
-    placed(node.out[i]) = rule.out[i];
+    layout_of(node.out[i]) = rule.out[i];
     this->blocks(node.out[i]) = rule.out[i].is_split(0) ? blocks : 0;
     rows_[static_cast<std::size_t>(node.out[i])] = averaged_rows(node, rule);
   }
@@ -346,7 +346,7 @@ SmallVector<ValueId, 2> Partitioner::stand_ins(NodeId id, const ShardRule& rule,
 }
 
 Partitioner::Pieces Partitioner::as(ValueId value, Layout wanted, std::int64_t blocks) {
-  const Layout now = placed(value);
+  const Layout now = layout_of(value);
   if (now == wanted && this->blocks(value) == (now.is_split(0) ? blocks : 0)) return pieces(value);
   const NodeId like = global_.value(value).node;
   if (wanted.is_replicate()) return replicate(value, like);
@@ -363,7 +363,7 @@ Partitioner::Pieces Partitioner::cut(ValueId whole, const Shape& shape, int dim,
     const Piece piece = piece_of(shape[dim], part, mesh_.parts);
     const op::SliceAttrs attrs{.axis = dim, .begin = piece.begin, .end = piece.begin + piece.size};
     const NodeId made = rewriter_.emit(slice, {&whole, 1}, attrs, like);
-    rewriter_.to().value(rewriter_.to().node(made).out[0]).spec = {Layout::split(dim)};
+    rewriter_.to().value(rewriter_.to().node(made).out[0]).layouts = {Layout::split(dim)};
     out.push_back(rewriter_.to().node(made).out[0]);
   }
   return out;
@@ -405,7 +405,7 @@ Partitioner::Pieces Partitioner::reduced(Pieces terms, ReduceOp reduce, NodeId l
 Partitioner::Pieces Partitioner::replicate(ValueId value, NodeId like) {
   Pieces& known = whole_[static_cast<std::size_t>(value)];
   if (!known.empty()) return known;
-  const Layout now = placed(value);
+  const Layout now = layout_of(value);
   const Node& maker = global_.node(like);
   const std::string label =
       fmt::format("{}{}{}%{}", maker.scope.str(), maker.scope.empty() ? "" : "/", maker.op->name, value);
@@ -459,15 +459,15 @@ void Partitioner::outputs() {
   static const OpDef& concat = find_op("concat");
   for (ValueId id : global_.outputs) {
     const NodeId like = global_.value(id).node;
-    if (placed(id).is_split(0) && blocks(id) == 0) {
+    if (layout_of(id).is_split(0) && blocks(id) == 0) {
       if (pieces(id).size() == 1) continue;
       const NodeId joined = rewriter_.emit(concat, {pieces(id).data(), pieces(id).size()}, op::AxisAttrs{0}, like);
       pieces(id) = {rewriter_.to().node(joined).out[0]};
-      rewriter_.to().value(pieces(id)[0]).spec = {Layout::split(0)};
+      rewriter_.to().value(pieces(id)[0]).layouts = {Layout::split(0)};
       continue;
     }
-    if (!placed(id).is_replicate()) pieces(id) = replicate(id, like);
-    placed(id) = Layout::replicate();
+    if (!layout_of(id).is_replicate()) pieces(id) = replicate(id, like);
+    layout_of(id) = Layout::replicate();
   }
 }
 

@@ -49,7 +49,7 @@ class Partitioner {
   Pieces cut(ValueId whole, const Shape& shape, int dim, NodeId like);
   void outputs();
   Pieces& pieces(ValueId value) { return pieces_[static_cast<std::size_t>(value)]; }
-  Layout& placed(ValueId value) { return placed_[static_cast<std::size_t>(value)]; }
+  Layout& layout_of(ValueId value) { return layouts_[static_cast<std::size_t>(value)]; }
   std::int64_t& blocks(ValueId value) { return blocks_[static_cast<std::size_t>(value)]; }
   std::int64_t blocks(ValueId value) const { return blocks_[static_cast<std::size_t>(value)]; }
 
@@ -57,7 +57,7 @@ class Partitioner {
   Mesh mesh_;
   std::vector<Layout> inputs_;
   Rewriter rewriter_;
-  std::vector<Layout> placed_;
+  std::vector<Layout> layouts_;
   std::vector<Pieces> pieces_;
   // By value split by rows: number of equal blocks in which its rows lie, each split by itself; 0: split as a whole.
   // Time steps of sequences with the batch second become such blocks when both dimensions are merged.

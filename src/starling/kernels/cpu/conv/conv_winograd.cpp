@@ -53,10 +53,10 @@ class WinogradForward {
 
   void run(const float* x, const float* w, const float* bias, bool relu, float* y) const {
     const std::int64_t taps = sizes_.kernel * sizes_.kernel;
-    const WinogradWeights layout{in_.channels, backward_ ? taps : in_.channels * taps,
-                                 backward_ ? out_.channels * taps : taps, backward_};
+    const WinogradWeights from{in_.channels, backward_ ? taps : in_.channels * taps,
+                               backward_ ? out_.channels * taps : taps, backward_};
     parallel_run(threads_, [&](int thread) {
-      winograd_weights(scheme_, w, layout, winograd_part(out_.channels, 1, thread, threads_), weights_, plane_);
+      winograd_weights(scheme_, w, from, winograd_part(out_.channels, 1, thread, threads_), weights_, plane_);
     });
     parallel_run(threads_, [&](int thread) {
       const WinogradRange mine = winograd_part(tiles_, 16, thread, threads_);

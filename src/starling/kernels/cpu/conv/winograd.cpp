@@ -41,10 +41,10 @@ void output_images(WinogradScheme scheme, const WinogradImages& s, const Winogra
     winograd_simd::planes_to_images<decltype(kind)>(s, from, tiles, bias, relu, y, memory);
   });
 }
-void weight_planes(WinogradScheme scheme, const float* w, const WinogradWeights& layout, WinogradRange out,
-                   float* planes, std::int64_t plane) {
+void weight_planes(WinogradScheme scheme, const float* w, const WinogradWeights& from, WinogradRange out, float* planes,
+                   std::int64_t plane) {
   with_scheme(scheme,
-              [&](auto kind) { winograd_simd::weights_to_planes<decltype(kind)>(w, layout, out, planes, plane); });
+              [&](auto kind) { winograd_simd::weights_to_planes<decltype(kind)>(w, from, out, planes, plane); });
 }
 void weights_of_planes(WinogradScheme scheme, const float* planes, std::int64_t plane, std::int64_t in,
                        WinogradRange out, float* w) {
@@ -92,9 +92,9 @@ void winograd_output(WinogradScheme scheme, const WinogradImages& images, const 
                      WinogradRange tiles, const float* bias, bool relu, float* y, float* memory) {
   HWY_DYNAMIC_DISPATCH(output_images)(scheme, images, from, tiles, bias, relu, y, memory);
 }
-void winograd_weights(WinogradScheme scheme, const float* w, const WinogradWeights& layout, WinogradRange out,
+void winograd_weights(WinogradScheme scheme, const float* w, const WinogradWeights& from, WinogradRange out,
                       float* planes, std::int64_t plane) {
-  HWY_DYNAMIC_DISPATCH(weight_planes)(scheme, w, layout, out, planes, plane);
+  HWY_DYNAMIC_DISPATCH(weight_planes)(scheme, w, from, out, planes, plane);
 }
 void winograd_weights_back(WinogradScheme scheme, const float* planes, std::int64_t plane, std::int64_t in,
                            WinogradRange out, float* w) {

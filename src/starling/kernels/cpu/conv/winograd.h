@@ -76,7 +76,7 @@ struct WinogradWeights {
 
 // Weight transform G w Gᵀ of rows [begin, end) of out: planes [out, in]. The inverse for weights [out, in, r, r]: w =
 // Gᵀ u G.
-void winograd_weights(WinogradScheme scheme, const float* w, const WinogradWeights& layout, WinogradRange out,
+void winograd_weights(WinogradScheme scheme, const float* w, const WinogradWeights& from, WinogradRange out,
                       float* planes, std::int64_t plane);
 void winograd_weights_back(WinogradScheme scheme, const float* planes, std::int64_t plane, std::int64_t in,
                            WinogradRange out, float* w);

@@ -36,15 +36,15 @@ HWY_INLINE void turn_out(const float* block, std::int64_t count, float* w) {
 }
 
 template <class S>
-void weights_to_planes(const float* w, const WinogradWeights& layout, WinogradRange out, float* planes,
+void weights_to_planes(const float* w, const WinogradWeights& from, WinogradRange out, float* planes,
                        std::int64_t plane) {
   constexpr int kTile = S::kTile, kKernel = S::kKernel, kTaps = kKernel * kKernel;
   const D d;
   HWY_ALIGN float block[kTaps * L] = {};
   for (std::int64_t o = out.begin; o < out.end; ++o) {
-    for (std::int64_t c = 0; c < layout.in; c += L) {
-      const std::int64_t count = std::min(L, layout.in - c);
-      turn_in<kTaps>(w + o * layout.out_stride + c * layout.in_stride, layout.in_stride, layout.turned, count, block);
+    for (std::int64_t c = 0; c < from.in; c += L) {
+      const std::int64_t count = std::min(L, from.in - c);
+      turn_in<kTaps>(w + o * from.out_stride + c * from.in_stride, from.in_stride, from.turned, count, block);
       Vec half[kTile][kKernel];
 #pragma GCC unroll 5
       for (int j = 0; j < kKernel; ++j) {
@@ -55,7 +55,7 @@ void weights_to_planes(const float* w, const WinogradWeights& layout, WinogradRa
 #pragma GCC unroll 6
         for (int i = 0; i < kTile; ++i) half[i][j] = made[i];
       }
-      float* to = planes + o * layout.in + c;
+      float* to = planes + o * from.in + c;
 #pragma GCC unroll 6
       for (int i = 0; i < kTile; ++i) {
         Vec made[kTile];

@@ -61,45 +61,45 @@ std::int64_t arg_long_row(const T* x, std::int64_t n) {
 
 // Updates the extremes of columns with some rows. Indices are integers as wide as the values, so that the compiler can
 // vectorise.
-template <bool Largest, class T, class Place>
-void arg_rows(const T* x, std::int64_t rows, std::int64_t stride, std::int64_t cols, T* best, Place* place) {
+template <bool Largest, class T, class Index>
+void arg_rows(const T* x, std::int64_t rows, std::int64_t stride, std::int64_t cols, T* best, Index* index) {
   std::copy_n(x, cols, best);
-  std::fill_n(place, cols, Place{0});
+  std::fill_n(index, cols, Index{0});
   for (std::int64_t a = 1; a < rows; ++a) {
     const T* row = x + a * stride;
-    const auto here = static_cast<Place>(a);
+    const auto here = static_cast<Index>(a);
     for (std::int64_t i = 0; i < cols; ++i) {
       const T v = row[i], b = best[i];
       bool wins = Largest ? v > b : v < b;
       if constexpr (std::is_floating_point_v<T>) wins = wins | ((v != v) & (b == b));
       best[i] = wins ? v : b;
-      place[i] = wins ? here : place[i];
+      index[i] = wins ? here : index[i];
     }
   }
 }
 
 template <bool Largest, class T>
 void arg_columns(const T* x, std::int64_t* index, ReduceShape s) {
-  using Place = std::conditional_t<sizeof(T) == 8, std::int64_t, std::int32_t>;
+  using Index = std::conditional_t<sizeof(T) == 8, std::int64_t, std::int32_t>;
   constexpr std::int64_t kColumns = 512, kRows = 1 << 20;
   const std::int64_t across = (s.inner + kColumns - 1) / kColumns;
   const std::int64_t work = std::max<std::int64_t>(s.axis * std::min(s.inner, kColumns), 1);
   parallel_for(s.outer * across, std::max<std::int64_t>(kGrain / work, 1), [&](std::int64_t begin, std::int64_t end) {
     alignas(64) T best[kColumns];
     alignas(64) T other[kColumns];
-    alignas(64) Place place[kColumns];
+    alignas(64) Index found[kColumns];
     for (std::int64_t t = begin; t < end; ++t) {
       const std::int64_t o = t / across, c = t % across * kColumns, cols = std::min(kColumns, s.inner - c);
       const T* from = x + o * s.axis * s.inner + c;
       std::int64_t* to = index + o * s.inner + c;
-      arg_rows<Largest>(from, std::min(kRows, s.axis), s.inner, cols, best, place);
-      for (std::int64_t i = 0; i < cols; ++i) to[i] = place[i];
+      arg_rows<Largest>(from, std::min(kRows, s.axis), s.inner, cols, best, found);
+      for (std::int64_t i = 0; i < cols; ++i) to[i] = found[i];
       for (std::int64_t a = kRows; a < s.axis; a += kRows) {
-        arg_rows<Largest>(from + a * s.inner, std::min(kRows, s.axis - a), s.inner, cols, other, place);
+        arg_rows<Largest>(from + a * s.inner, std::min(kRows, s.axis - a), s.inner, cols, other, found);
         for (std::int64_t i = 0; i < cols; ++i) {
           if (!beats<Largest>(other[i], best[i])) continue;
           best[i] = other[i];
-          to[i] = a + place[i];
+          to[i] = a + found[i];
         }
       }
     }

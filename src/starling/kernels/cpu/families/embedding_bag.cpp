@@ -15,16 +15,16 @@ namespace {
 using reference::for_floats;
 
 // Number of bags that are worth a thread, from their mean number of entries of `width` elements.
-std::int64_t bags_per_thread(const op::BagLayout& layout, std::int64_t width) {
+std::int64_t bags_per_thread(const op::BagOperands& operands, std::int64_t width) {
   constexpr std::int64_t kGrain = 32768;
-  const double each = static_cast<double>(layout.entries + layout.bags) * static_cast<double>(width) /
-                      static_cast<double>(std::max<std::int64_t>(layout.bags, 1));
+  const double each = static_cast<double>(operands.entries + operands.bags) * static_cast<double>(width) /
+                      static_cast<double>(std::max<std::int64_t>(operands.bags, 1));
   return static_cast<std::int64_t>(kGrain / std::max(each, 1.0)) + 1;
 }
 
 template <class T>
-const T* scale_of(const Launch& launch, const op::BagLayout& layout) {
-  return layout.scale < 0 ? nullptr : static_cast<const T*>(launch.in[static_cast<std::size_t>(layout.scale)]);
+const T* scale_of(const Launch& launch, const op::BagOperands& operands) {
+  return operands.scale < 0 ? nullptr : static_cast<const T*>(launch.in[static_cast<std::size_t>(operands.scale)]);
 }
 
 // Sums of rows in bags. Gathered: entry i reads the row of its index; else row i.
@@ -38,9 +38,9 @@ struct Sum {
   void operator()(const Launch& launch) const {
     const auto bound = bags.bind(launch, who);
     if constexpr (Gathered) check_indices(bound.indices, bound.entries, rows, who);
-    const T* scale = scale_of<T>(launch, bags.layout);
+    const T* scale = scale_of<T>(launch, bags.operands);
     const auto* x = static_cast<const T*>(launch.in[0]);
-    parallel_for(bound.bags, bags_per_thread(bags.layout, width), [&](std::int64_t first, std::int64_t last) {
+    parallel_for(bound.bags, bags_per_thread(bags.operands, width), [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t b = first; b < last; ++b) bag(bound, b, x, scale, static_cast<T*>(launch.out[0]) + b * width);
     });
   }
@@ -76,8 +76,8 @@ std::unique_ptr<Plan> plan_spread(const PlanRequest& request) {
   return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([=, bags = Bags::of(request)](const Launch& launch) {
       const auto bound = bags.bind(launch, "bag_spread");
-      const T* scale = scale_of<T>(launch, bags.layout);
-      parallel_for(bound.bags, bags_per_thread(bags.layout, width), [&](std::int64_t first, std::int64_t last) {
+      const T* scale = scale_of<T>(launch, bags.operands);
+      parallel_for(bound.bags, bags_per_thread(bags.operands, width), [&](std::int64_t first, std::int64_t last) {
         for (std::int64_t b = first; b < last; ++b) {
           const T* dy = static_cast<const T*>(launch.in[0]) + b * width;
           const T share = a.mean ? T{1} / static_cast<T>(std::max<std::int64_t>(bound.count(b, a.padding), 1)) : T{1};
@@ -125,7 +125,7 @@ std::unique_ptr<Plan> plan_max(const PlanRequest& request) {
     return make_plan([=, bags = Bags::of(request)](const Launch& launch) {
       const auto bound = bags.bind(launch, "embedding_bag");
       check_indices(bound.indices, bound.entries, rows, "embedding_bag");
-      parallel_for(bound.bags, bags_per_thread(bags.layout, width), [&](std::int64_t first, std::int64_t last) {
+      parallel_for(bound.bags, bags_per_thread(bags.operands, width), [&](std::int64_t first, std::int64_t last) {
         for (std::int64_t b = first; b < last; ++b)
           max_of_bag(bound, b, static_cast<const T*>(launch.in[0]), width, padding,
                      static_cast<T*>(launch.out[0]) + b * width, static_cast<std::int64_t*>(launch.out[1]) + b * width);

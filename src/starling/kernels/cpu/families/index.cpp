@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #include "starling/base/error.h"
-#include "starling/kernels/cpu/index/index_places.h"
+#include "starling/kernels/cpu/index/index_grid.h"
 #include "starling/kernels/cpu/index/strided_copy.h"
 #include "starling/kernels/cpu/simd/cast.h"
 #include "starling/kernels/kernel_table.h"
@@ -16,7 +16,7 @@ namespace {
 
 // Geometry of gather and scatter: one index per element. The indexed tensor may be larger than the index along other
 // axes.
-struct Places {
+struct IndexGeometry {
   std::string op;
   IndexGrid grid;
   Shape outer_shape{}, outer_strides{};
@@ -64,43 +64,44 @@ std::vector<std::int64_t> offsets_within(const Shape& x, const Shape& strides, c
   return offsets;
 }
 
-Places places_of(const PlanRequest& request) {
+IndexGeometry geometry_of(const PlanRequest& request) {
   const Shape &x = request.in[0].shape, &index = request.in[1].shape;
   const int axis = normalize_axis(request.attrs.as<op::AxisAttrs>().axis, x.rank(), "gather");
   const Shape strides = contiguous_strides(x);
-  Places places{request.op.name, {}};
-  places.grid.count = index[axis];
-  places.grid.size = x[axis];
-  places.stride = strides[axis];
+  IndexGeometry geometry{request.op.name, {}};
+  geometry.grid.count = index[axis];
+  geometry.grid.size = x[axis];
+  geometry.stride = strides[axis];
   for (int d = 0; d < axis; ++d) {
-    places.grid.outer *= index[d];
-    places.outer_shape.push_back(index[d]);
-    places.outer_strides.push_back(strides[d]);
+    geometry.grid.outer *= index[d];
+    geometry.outer_shape.push_back(index[d]);
+    geometry.outer_strides.push_back(strides[d]);
   }
-  for (int d = axis + 1; d < x.rank(); ++d) places.grid.inner *= index[d];
-  places.inner = offsets_within(x, strides, index, axis + 1);
-  return places;
+  for (int d = axis + 1; d < x.rank(); ++d) geometry.grid.inner *= index[d];
+  geometry.inner = offsets_within(x, strides, index, axis + 1);
+  return geometry;
 }
 
 template <class T>
-void gather_rows(const Places& places, const T* x, const std::int64_t* index, T* out) {
-  const IndexGrid& grid = places.grid;
+void gather_rows(const IndexGeometry& geometry, const T* x, const std::int64_t* index, T* out) {
+  const IndexGrid& grid = geometry.grid;
   if (grid.outer * grid.count * grid.inner == 0) return;
   parallel_for(grid.outer * grid.count, 16384 / grid.inner + 1, [&](std::int64_t begin, std::int64_t end) {
     while (begin < end) {
       const std::int64_t o = begin / grid.count, run = std::min(grid.count - begin % grid.count, end - begin);
-      const T* from = x + places.outer_offset(o);
+      const T* from = x + geometry.outer_offset(o);
       const std::int64_t *at = index + begin * grid.inner, *last = at + run * grid.inner;
       T* to = out + begin * grid.inner;
       if (grid.inner == 1) {
-        while (at < last) *to++ = from[*at++ * places.stride];
-      } else if (places.inner.empty()) {
+        while (at < last) *to++ = from[*at++ * geometry.stride];
+      } else if (geometry.inner.empty()) {
         for (; at < last; at += grid.inner, to += grid.inner) {
-          for (std::int64_t j = 0; j < grid.inner; ++j) to[j] = from[at[j] * places.stride + j];
+          for (std::int64_t j = 0; j < grid.inner; ++j) to[j] = from[at[j] * geometry.stride + j];
         }
       } else {
         for (; at < last; at += grid.inner, to += grid.inner) {
-          for (std::int64_t j = 0; j < grid.inner; ++j) to[j] = from[at[j] * places.stride + places.inner_offset(j)];
+          for (std::int64_t j = 0; j < grid.inner; ++j)
+            to[j] = from[at[j] * geometry.stride + geometry.inner_offset(j)];
         }
       }
       begin += run;
@@ -110,30 +111,30 @@ void gather_rows(const Places& places, const T* x, const std::int64_t* index, T*
 
 // Scatter along the last axis, where elements are contiguous.
 template <class T, class Write>
-void scatter_line(const Places& places, const WritePart& part, const std::int64_t* index, const T* src, T* to,
+void scatter_line(const IndexGeometry& geometry, const WritePart& part, const std::int64_t* index, const T* src, T* to,
                   Write write) {
-  const bool all = part.size_begin == 0 && part.size_end == places.grid.size;
-  for (std::int64_t i = 0; i < places.grid.count; ++i) {
+  const bool all = part.size_begin == 0 && part.size_end == geometry.grid.size;
+  for (std::int64_t i = 0; i < geometry.grid.count; ++i) {
     if (!all && (index[i] < part.size_begin || index[i] >= part.size_end)) continue;
-    write(to[index[i] * places.stride], src[i]);
+    write(to[index[i] * geometry.stride], src[i]);
   }
 }
 
 template <class T, class Write>
-void scatter_rows(const Places& places, const std::int64_t* index, const T* src, T* out, Write write) {
-  const IndexGrid& grid = places.grid;
+void scatter_rows(const IndexGeometry& geometry, const std::int64_t* index, const T* src, T* out, Write write) {
+  const IndexGrid& grid = geometry.grid;
   for_each_part(grid, [&](const WritePart& part) {
     for (std::int64_t o = part.outer_begin; o < part.outer_end; ++o) {
-      T* to = out + places.outer_offset(o);
+      T* to = out + geometry.outer_offset(o);
       if (grid.inner == 1) {
-        scatter_line(places, part, index + o * grid.count, src + o * grid.count, to, write);
+        scatter_line(geometry, part, index + o * grid.count, src + o * grid.count, to, write);
         continue;
       }
       for (std::int64_t i = 0; i < grid.count; ++i) {
         for (std::int64_t j = part.inner_begin; j < part.inner_end; ++j) {
           const std::int64_t at = (o * grid.count + i) * grid.inner + j, v = index[at];
           if (v < part.size_begin || v >= part.size_end) continue;
-          write(to[v * places.stride + places.inner_offset(j)], src[at]);
+          write(to[v * geometry.stride + geometry.inner_offset(j)], src[at]);
         }
       }
     }
@@ -142,8 +143,8 @@ void scatter_rows(const Places& places, const std::int64_t* index, const T* src,
 
 std::unique_ptr<Plan> plan_gather(const PlanRequest& request) {
   return by_size(size_of(request.in[0].dtype), [&]<class T>() {
-    return make_plan([places = places_of(request)](const Launch& launch) {
-      gather_rows(places, static_cast<const T*>(launch.in[0]), places.checked(launch.in[1]),
+    return make_plan([geometry = geometry_of(request)](const Launch& launch) {
+      gather_rows(geometry, static_cast<const T*>(launch.in[0]), geometry.checked(launch.in[1]),
                   static_cast<T*>(launch.out[0]));
     });
   });
@@ -152,10 +153,10 @@ std::unique_ptr<Plan> plan_gather(const PlanRequest& request) {
 template <class T, class Write>
 std::unique_ptr<Plan> plan_scatter_as(const PlanRequest& request, Write write) {
   const std::size_t bytes = static_cast<std::size_t>(request.in[0].shape.numel()) * sizeof(T);
-  return make_plan([places = places_of(request), bytes, write](const Launch& launch) {
-    const auto* index = places.checked(launch.in[1]);
+  return make_plan([geometry = geometry_of(request), bytes, write](const Launch& launch) {
+    const auto* index = geometry.checked(launch.in[1]);
     parallel_copy(launch.out[0], launch.in[0], bytes);
-    scatter_rows(places, index, static_cast<const T*>(launch.in[2]), static_cast<T*>(launch.out[0]), write);
+    scatter_rows(geometry, index, static_cast<const T*>(launch.in[2]), static_cast<T*>(launch.out[0]), write);
   });
 }
 

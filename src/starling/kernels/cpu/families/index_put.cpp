@@ -1,5 +1,5 @@
 #include "starling/base/error.h"
-#include "starling/kernels/cpu/index/index_places.h"
+#include "starling/kernels/cpu/index/index_grid.h"
 #include "starling/kernels/cpu/index/strided_copy.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/api/index.h"

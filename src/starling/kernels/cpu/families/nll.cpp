@@ -14,12 +14,12 @@ constexpr std::int64_t kGrain = 8192;
 constexpr std::int64_t kPieces = 64;
 
 // Offsets of labels in x [n, classes, d...] of any strides; the dimensions after the second act as one.
-struct LabelPlaces {
+struct LabelOffsets {
   const char* who;
   std::int64_t classes, ignore_index, inner = 1, rows;
   std::int64_t row_step, class_step, inner_step = 1;
 
-  LabelPlaces(const char* op, const ArgDesc& x, std::int64_t ignored)
+  LabelOffsets(const char* op, const ArgDesc& x, std::int64_t ignored)
       : who(op), classes(x.shape[1]), ignore_index(ignored), rows(x.shape[0]) {
     for (int i = 2; i < x.shape.rank(); ++i) inner *= x.shape[i];
     row_step = x.strides[0];
@@ -52,22 +52,22 @@ bool one_step(const ArgDesc& x) {
 template <class T>
 std::unique_ptr<Plan> plan_nll(const PlanRequest& request) {
   if (!request.in[1].contiguous() || !one_step(request.in[0])) return nullptr;
-  const LabelPlaces places("nll", request.in[0], request.attrs.as<op::NllAttrs>().ignore_index);
+  const LabelOffsets offsets("nll", request.in[0], request.attrs.as<op::NllAttrs>().ignore_index);
   if (request.in.size() == 3 && !request.in[2].contiguous()) return nullptr;
   const bool weighted = request.in.size() == 3;
-  const std::int64_t size = std::max(kGrain, (places.count() + kPieces - 1) / kPieces);
-  const std::int64_t pieces = (places.count() + size - 1) / size;
+  const std::int64_t size = std::max(kGrain, (offsets.count() + kPieces - 1) / kPieces);
+  const std::int64_t pieces = (offsets.count() + size - 1) / size;
   return make_plan([=](const Launch& launch) {
     const auto *x = static_cast<const T*>(launch.in[0]), *w = weighted ? static_cast<const T*>(launch.in[2]) : nullptr;
     double sums[kPieces] = {}, weights[kPieces] = {};
     parallel_for(pieces, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t p = begin; p < end; ++p) {
-        places.some(static_cast<const std::int64_t*>(launch.in[1]), p * size, std::min(places.count(), (p + 1) * size),
-                    [&](auto, auto at, auto label) {
-                      const double weight = w ? static_cast<double>(w[label]) : 1.0;
-                      sums[p] -= weight * static_cast<double>(x[at]);
-                      weights[p] += weight;
-                    });
+        offsets.some(static_cast<const std::int64_t*>(launch.in[1]), p * size,
+                     std::min(offsets.count(), (p + 1) * size), [&](auto, auto at, auto label) {
+                       const double weight = w ? static_cast<double>(w[label]) : 1.0;
+                       sums[p] -= weight * static_cast<double>(x[at]);
+                       weights[p] += weight;
+                     });
       }
     });
     double sum = 0, total = 0;
@@ -83,28 +83,28 @@ std::unique_ptr<Plan> plan_nll(const PlanRequest& request) {
 template <class T>
 std::unique_ptr<Plan> plan_pick(const PlanRequest& request) {
   if (!request.in[1].contiguous() || !one_step(request.in[0])) return nullptr;
-  const LabelPlaces places("label_pick", request.in[0], request.attrs.as<op::NllAttrs>().ignore_index);
+  const LabelOffsets offsets("label_pick", request.in[0], request.attrs.as<op::NllAttrs>().ignore_index);
   return make_plan([=](const Launch& launch) {
     auto* y = static_cast<T*>(launch.out[0]);
-    parallel_for(places.count(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+    parallel_for(offsets.count(), kGrain, [&](std::int64_t begin, std::int64_t end) {
       std::fill(y + begin, y + end, T{0});
-      places.some(static_cast<const std::int64_t*>(launch.in[1]), begin, end,
-                  [&](auto i, auto at, auto) { y[i] = static_cast<const T*>(launch.in[0])[at]; });
+      offsets.some(static_cast<const std::int64_t*>(launch.in[1]), begin, end,
+                   [&](auto i, auto at, auto) { y[i] = static_cast<const T*>(launch.in[0])[at]; });
     });
   });
 }
 
 template <class T>
 std::unique_ptr<Plan> plan_place(const PlanRequest& request) {
-  const LabelPlaces places("label_place", request.out[0], request.attrs.as<op::LabelPlaceAttrs>().ignore_index);
-  const std::int64_t row = places.classes * places.inner;
+  const LabelOffsets offsets("label_place", request.out[0], request.attrs.as<op::LabelPlaceAttrs>().ignore_index);
+  const std::int64_t row = offsets.classes * offsets.inner;
   return make_plan([=](const Launch& launch) {
     auto* x = static_cast<T*>(launch.out[0]);
     const std::int64_t grain = std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, row));
-    parallel_for(places.rows, grain, [&](std::int64_t begin, std::int64_t end) {
+    parallel_for(offsets.rows, grain, [&](std::int64_t begin, std::int64_t end) {
       std::fill(x + begin * row, x + end * row, T{0});
-      places.some(static_cast<const std::int64_t*>(launch.in[1]), begin * places.inner, end * places.inner,
-                  [&](auto i, auto at, auto) { x[at] = static_cast<const T*>(launch.in[0])[i]; });
+      offsets.some(static_cast<const std::int64_t*>(launch.in[1]), begin * offsets.inner, end * offsets.inner,
+                   [&](auto i, auto at, auto) { x[at] = static_cast<const T*>(launch.in[0])[i]; });
     });
   });
 }

@@ -19,12 +19,12 @@ void add_scaled(T factor, const T* from, T* to, std::int64_t n) {
 
 // Product by rows: each row of the result belongs to one thread.
 template <class T>
-void multiply(const CsrPlaces& places, const Launch& launch, std::int64_t n) {
+void multiply(const CsrPattern& pattern, const Launch& launch, std::int64_t n) {
   const auto *values = static_cast<const T*>(launch.in[2]), *dense = static_cast<const T*>(launch.in[3]);
-  const auto *offsets = places.offsets(launch), *columns = places.columns(launch);
+  const auto *offsets = pattern.offsets(launch), *columns = pattern.columns(launch);
   auto* y = static_cast<T*>(launch.out[0]);
-  const std::int64_t work = n * places.count / std::max<std::int64_t>(1, places.rows) + n;
-  parallel_for(places.rows, kGrain / std::max<std::int64_t>(1, work), [&](std::int64_t begin, std::int64_t end) {
+  const std::int64_t work = n * pattern.count / std::max<std::int64_t>(1, pattern.rows) + n;
+  parallel_for(pattern.rows, kGrain / std::max<std::int64_t>(1, work), [&](std::int64_t begin, std::int64_t end) {
     std::fill(y + begin * n, y + end * n, T{0});
     for (std::int64_t row = begin; row < end; ++row) {
       for (auto e = offsets[row]; e < offsets[row + 1]; ++e)
@@ -35,14 +35,14 @@ void multiply(const CsrPlaces& places, const Launch& launch, std::int64_t n) {
 
 // Transposed product: any entry may add to any row of the result, so threads share its columns.
 template <class T>
-void multiply_transposed(const CsrPlaces& places, const Launch& launch, std::int64_t n) {
+void multiply_transposed(const CsrPattern& pattern, const Launch& launch, std::int64_t n) {
   const auto *values = static_cast<const T*>(launch.in[2]), *dense = static_cast<const T*>(launch.in[3]);
-  const auto *offsets = places.offsets(launch), *columns = places.columns(launch);
+  const auto *offsets = pattern.offsets(launch), *columns = pattern.columns(launch);
   auto* y = static_cast<T*>(launch.out[0]);
-  std::fill_n(y, places.cols * n, T{0});
-  const std::int64_t grain = std::max<std::int64_t>(16, kGrain / std::max<std::int64_t>(1, places.count));
+  std::fill_n(y, pattern.cols * n, T{0});
+  const std::int64_t grain = std::max<std::int64_t>(16, kGrain / std::max<std::int64_t>(1, pattern.count));
   parallel_for(n, grain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = 0; row < places.rows; ++row) {
+    for (std::int64_t row = 0; row < pattern.rows; ++row) {
       for (auto e = offsets[row]; e < offsets[row + 1]; ++e)
         add_scaled(values[e], dense + row * n + begin, y + columns[e] * n + begin, end - begin);
     }
@@ -52,10 +52,10 @@ void multiply_transposed(const CsrPlaces& places, const Launch& launch, std::int
 template <class T>
 std::unique_ptr<Plan> plan_matmul(const PlanRequest& request) {
   const auto& at = request.attrs.as<op::CsrAttrs>();
-  const CsrPlaces places = csr_places("csr_matmul", request, at.trans ? at.columns : request.in[3].shape[0]);
-  return make_plan([places, trans = at.trans, n = request.out[0].shape[1]](const Launch& launch) {
-    places.check_values(launch);
-    trans ? multiply_transposed<T>(places, launch, n) : multiply<T>(places, launch, n);
+  const CsrPattern pattern = csr_pattern("csr_matmul", request, at.trans ? at.columns : request.in[3].shape[0]);
+  return make_plan([pattern, trans = at.trans, n = request.out[0].shape[1]](const Launch& launch) {
+    pattern.check_values(launch);
+    trans ? multiply_transposed<T>(pattern, launch, n) : multiply<T>(pattern, launch, n);
   });
 }
 
@@ -75,14 +75,14 @@ double dot(const T* a, const T* b, std::int64_t n) {
 
 template <class T>
 std::unique_ptr<Plan> plan_sample(const PlanRequest& request) {
-  const CsrPlaces places = csr_places("csr_sample", request, request.in[3].shape[0]);
-  return make_plan([places, n = request.in[2].shape[1]](const Launch& launch) {
-    places.check_values(launch);
-    std::fill_n(static_cast<T*>(launch.out[0]), places.count, T{0});
+  const CsrPattern pattern = csr_pattern("csr_sample", request, request.in[3].shape[0]);
+  return make_plan([pattern, n = request.in[2].shape[1]](const Launch& launch) {
+    pattern.check_values(launch);
+    std::fill_n(static_cast<T*>(launch.out[0]), pattern.count, T{0});
     const auto *a = static_cast<const T*>(launch.in[2]), *b = static_cast<const T*>(launch.in[3]);
-    const auto *offsets = places.offsets(launch), *columns = places.columns(launch);
-    const std::int64_t work = n * places.count / std::max<std::int64_t>(1, places.rows) + 1;
-    parallel_for(places.rows, kGrain / work, [&](std::int64_t begin, std::int64_t end) {
+    const auto *offsets = pattern.offsets(launch), *columns = pattern.columns(launch);
+    const std::int64_t work = n * pattern.count / std::max<std::int64_t>(1, pattern.rows) + 1;
+    parallel_for(pattern.rows, kGrain / work, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) {
         for (auto e = offsets[row]; e < offsets[row + 1]; ++e)
           static_cast<T*>(launch.out[0])[e] = static_cast<T>(dot(a + row * n, b + columns[e] * n, n));

@@ -46,7 +46,7 @@ constexpr bool kTrusts = Trusting<typename NumbersOf<A, float>::type>;
 template <class A, class T>
 struct UpdateRun {
   A attrs;
-  op::UpdateLayout layout;
+  op::UpdateOperands operands;
   std::vector<std::int64_t> sizes;
   DType mu;
 
@@ -58,10 +58,10 @@ struct UpdateRun {
     auto* tensors = static_cast<UpdateTensor<T>*>(launch.scratch);
     for (std::size_t i = 0; i < n; ++i) {
       auto* tensor = new (tensors + i) UpdateTensor<T>{{}, nullptr, sizes[i]};
-      for (std::size_t k = 0; k < layout.targets; ++k) tensor->targets[k] = in_place<T>(launch, k * n + i, sizes[i]);
-      tensor->gradient = static_cast<const T*>(launch.in[layout.targets * n + i]);
+      for (std::size_t k = 0; k < operands.targets; ++k) tensor->targets[k] = in_place<T>(launch, k * n + i, sizes[i]);
+      tensor->gradient = static_cast<const T*>(launch.in[operands.targets * n + i]);
     }
-    const Scalars scalars = read_scalars(attrs, mu, launch, (layout.targets + 1) * n);
+    const Scalars scalars = read_scalars(attrs, mu, launch, (operands.targets + 1) * n);
     if (scalars.skip) return;
     const typename NumbersOf<A, T>::type numbers(attrs, scalars.now);
     const std::span<const UpdateTensor<T>> all{tensors, n};
@@ -75,12 +75,12 @@ struct UpdateRun {
 template <class A>
 std::unique_ptr<Plan> plan_update(const PlanRequest& request) {
   const auto& attrs = request.attrs.as<A>();
-  const op::UpdateLayout layout = op::update_layout(attrs);
+  const op::UpdateOperands operands = op::update_operands(attrs);
   std::vector<std::int64_t> sizes;
-  for (std::size_t i = 0; i < layout.tensors(request.in.size()); ++i) sizes.push_back(request.in[i].shape.numel());
-  const DType mu = mu_dtype<A>(request, (layout.targets + 1) * sizes.size());
+  for (std::size_t i = 0; i < operands.tensors(request.in.size()); ++i) sizes.push_back(request.in[i].shape.numel());
+  const DType mu = mu_dtype<A>(request, (operands.targets + 1) * sizes.size());
   return for_floats(request.in[0].dtype, [&]<class T>() {
-    const UpdateRun<A, T> run{attrs, layout, sizes, mu};
+    const UpdateRun<A, T> run{attrs, operands, sizes, mu};
     return make_plan(run.scratch(), run);
   });
 }
@@ -136,12 +136,12 @@ template <class A>
 std::unique_ptr<Plan> plan_update_rows(const PlanRequest& request) {
   static_assert(!kTrusts<A>, "a row alone does not have the norms of its tensor");
   const auto& attrs = request.attrs.as<A>();
-  const op::UpdateLayout layout = op::update_layout(attrs);
+  const op::UpdateOperands operands = op::update_operands(attrs);
   const Shape& w = request.in[0].shape;
-  const auto width = row_size(w), n = request.in[layout.targets].shape[0];
+  const auto width = row_size(w), n = request.in[operands.targets].shape[0];
   return for_floats(request.in[0].dtype, [&]<class T>() {
-    const RowsRun<A, T> run{attrs, layout.targets, w.numel(),        w[0],
-                            n,     width,          RowAdd<T>(width), std::max(request.threads, 1)};
+    const RowsRun<A, T> run{
+        attrs, operands.targets, w.numel(), w[0], n, width, RowAdd<T>(width), std::max(request.threads, 1)};
     return make_plan(run.scratch(), run);
   });
 }

@@ -35,12 +35,12 @@ Moved reduced_last(const Shape& shape, const Shape& axes) {
 // Form of the kept and reduced dimensions: [images, channels, length] reduced over images and length, [outer, axis,
 // inner] reduced over the axis, or neither, which needs a rearranged copy.
 enum class Form { channels, columns, moved };
-struct Layout {
+struct MomentView {
   Form form = Form::moved;
   std::int64_t a = 1, b = 1, c = 1;
 };
 
-Layout layout_of(const ReduceGroups& groups) {
+MomentView moment_view(const ReduceGroups& groups) {
   const auto size = [&](int i) { return groups.of[static_cast<std::size_t>(i)].size; };
   const bool inner_reduced = groups.count > 0 && groups.of[static_cast<std::size_t>(groups.count - 1)].reduced;
   if (groups.count == 0) return {Form::channels, 1, 1, 1};
@@ -68,10 +68,10 @@ std::unique_ptr<Plan> plan_as(const PlanRequest& request, bool root) {
   }
   const double terms = static_cast<double>(n / results);
   const double freedom = std::max(terms - static_cast<double>(attrs.correction), 0.0);
-  Layout layout = layout_of(reduce_groups(shape, attrs.axes));
-  const bool copies = layout.form == Form::moved;
+  MomentView view = moment_view(reduce_groups(shape, attrs.axes));
+  const bool copies = view.form == Form::moved;
   const Moved moved = reduced_last(shape, attrs.axes);
-  if (copies) layout = {Form::channels, 1, results, n / results};
+  if (copies) view = {Form::channels, 1, results, n / results};
   // Scratch: the means and sums of squares of all results, then the rearranged copy.
   const std::size_t sums = static_cast<std::size_t>(results) * 2 * sizeof(double);
   const std::size_t padded = (sums + 63) / 64 * 64;
@@ -91,10 +91,10 @@ std::unique_ptr<Plan> plan_as(const PlanRequest& request, bool root) {
                     static_cast<int>(sizeof(T))});
       x = copy;
     }
-    if (layout.form == Form::columns)
-      column_moments(x, layout.a, layout.b, layout.c, means, m2);
+    if (view.form == Form::columns)
+      column_moments(x, view.a, view.b, view.c, means, m2);
     else
-      channel_moments(x, layout.a, layout.b, layout.c, means, m2);
+      channel_moments(x, view.a, view.b, view.c, means, m2);
     auto* out = static_cast<T*>(launch.out[0]);
     for (std::int64_t i = 0; i < results; ++i)
       out[i] = static_cast<T>(root ? std::sqrt(m2[i] / freedom) : m2[i] / freedom);

@@ -10,7 +10,7 @@
 namespace starling::kernels {
 namespace {
 
-using Place = FusedSchedule::Place;
+using StorageClass = FusedSchedule::StorageClass;
 
 // Elements per block: several blocks stay in L1 together.
 constexpr std::int64_t kBlock = 512;
@@ -101,9 +101,10 @@ class FusedWorker {
       : r_(runner), s_(runner.schedule_), g_(runner.grid_), in_(in), out_(out), scratch_(scratch), streams_(streams) {
     for (std::size_t v = 0; v < s_.values.size(); ++v) {
       const auto& value = s_.values[v];
-      if (value.place == Place::temporary) at_[v] = scratch_ + static_cast<std::size_t>(value.slot) * r_.slot_bytes_;
-      if (value.place == Place::row) row_at_[v] = scratch_ + r_.rows_ + v * r_.slot_bytes_;
-      streamed_[v] = streams_ && value.place == Place::output && !value.later && value.bytes > 1;
+      if (value.storage == StorageClass::temporary)
+        at_[v] = scratch_ + static_cast<std::size_t>(value.slot) * r_.slot_bytes_;
+      if (value.storage == StorageClass::row) row_at_[v] = scratch_ + r_.rows_ + v * r_.slot_bytes_;
+      streamed_[v] = streams_ && value.storage == StorageClass::output && !value.later && value.bytes > 1;
       if (streamed_[v]) at_[v] = scratch_ + r_.stages_ + v * r_.slot_bytes_;
     }
     for (std::size_t f = 0; f < s_.folds.size(); ++f) {
@@ -134,11 +135,11 @@ class FusedWorker {
     height_ = g_.rows();
     row_ = 0;
     for (std::size_t v = 0; v < s_.values.size(); ++v) {
-      if (s_.values[v].place == Place::row) place_row(v);
+      if (s_.values[v].storage == StorageClass::row) place_row(v);
     }
     for (const auto& fold : s_.folds) {
       const auto v = static_cast<std::size_t>(g_.reductions[static_cast<std::size_t>(fold.reduction)].value);
-      if (s_.values[v].place == Place::row) row_at_[v] = results[fold.reduction];
+      if (s_.values[v].storage == StorageClass::row) row_at_[v] = results[fold.reduction];
     }
     for (std::size_t k = 0; k < g_.operands.size(); ++k) {
       if (!s_.values[k].read_row) continue;
@@ -183,7 +184,7 @@ class FusedWorker {
     index(row_);
     for (std::size_t k = 0; k < g_.operands.size(); ++k) enter_operand(k);
     for (std::size_t v = g_.operands.size(); v < s_.values.size(); ++v) {
-      if (s_.values[v].place == Place::row) place_row(v);
+      if (s_.values[v].storage == StorageClass::row) place_row(v);
     }
     for (std::size_t i = 0; i < g_.reductions.size(); ++i) kept_[i] = along(g_.reductions[i].strides);
   }
@@ -245,9 +246,9 @@ class FusedWorker {
     }
     for (std::size_t v = g_.operands.size(); v < s_.values.size(); ++v) {
       const auto& value = s_.values[v];
-      if (value.place == Place::buffer)
+      if (value.storage == StorageClass::buffer)
         at_[v] = scratch_ + r_.buffers_ + static_cast<std::size_t>(value.slot) * r_.buffer_bytes_ + col * value.bytes;
-      if (value.place == Place::output && !streamed_[v]) at_[v] = output(v, col);
+      if (value.storage == StorageClass::output && !streamed_[v]) at_[v] = output(v, col);
     }
     for (const auto& call : sweep.calls) {
       call.run.empty() ? run_call(call, n) : run_steps(call, n);
@@ -428,7 +429,7 @@ void FusedRunner::run(void* const* in, void* const* out, void* scratch) const {
     }
     results[i] = value.output >= 0 ? static_cast<std::byte*>(out[value.output])
                                    : aligned + rows_ + static_cast<std::size_t>(reduction.value) * slot_bytes_;
-    if (value.output < 0 && value.place != Place::row) continue;
+    if (value.output < 0 && value.storage != StorageClass::row) continue;
     for (std::int64_t k = 0; k < count; ++k) store(fold.f64, results[i], k, total[k] * fold.scale);
     row_results = true;
   }

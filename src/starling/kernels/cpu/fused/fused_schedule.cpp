@@ -8,7 +8,7 @@
 namespace starling::kernels {
 namespace {
 
-using Place = FusedSchedule::Place;
+using StorageClass = FusedSchedule::StorageClass;
 
 FoldOp fold_op(const std::string& name) {
   if (name == "prod") return FoldOp::prod;
@@ -77,7 +77,7 @@ class Scheduler {
       int first = 0;
       bool wide = step.stretches() || !below_[static_cast<std::size_t>(v)] || type(v).shape != row;
       for (int in : step.in) {
-        if (value(in).place == Place::total) return false;
+        if (value(in).storage == StorageClass::total) return false;
         first = std::max(first, sweep(in));
         wide = wide || (program_.is_step(in) && !value(in).of_rows);
       }
@@ -85,20 +85,20 @@ class Scheduler {
         const auto& reduction = grid_.reductions[static_cast<std::size_t>(reduction_of(v))];
         if (value(step.in[0]).of_rows || !is_float(type(v).dtype)) return false;
         value(v).of_rows = reduction.of_rows();
-        value(v).place = reduction.of_rows() ? Place::row : Place::total;
+        value(v).storage = reduction.of_rows() ? StorageClass::row : StorageClass::total;
         sweep(v) = first + 1;
         continue;
       }
       if (wide && type(v).shape != whole_) return false;
       value(v).of_rows = !wide;
-      value(v).place = wide ? Place::temporary : Place::row;
+      value(v).storage = wide ? StorageClass::temporary : StorageClass::row;
       sweep(v) = first;
     }
     return true;
   }
 
   void note_readers() {
-    for (int v = 0; v < program_.operands; ++v) value(v).place = Place::operand;
+    for (int v = 0; v < program_.operands; ++v) value(v).storage = StorageClass::operand;
     for (int v = program_.operands; v < end(); ++v) {
       const FusedStep& step = program_.step(v);
       for (int in : step.in) {
@@ -114,7 +114,7 @@ class Scheduler {
 
   void sink() {
     for (int v = end() - 1; v >= program_.operands; --v) {
-      if (value(v).place != Place::temporary) continue;
+      if (value(v).storage != StorageClass::temporary) continue;
       int least = std::numeric_limits<int>::max();
       for_readers(v, [&](int user) { least = std::min(least, reads_in(user)); });
       if (least != std::numeric_limits<int>::max()) sweep(v) = std::max(sweep(v), least);
@@ -171,7 +171,7 @@ class Scheduler {
 
   void note_later() {
     for (int v = program_.operands; v < end(); ++v) {
-      if (value(v).place != Place::temporary) continue;
+      if (value(v).storage != StorageClass::temporary) continue;
       for_readers(v, [&](int user) { value(v).later = value(v).later || reads_in(user) > sweep(v); });
     }
   }
@@ -246,11 +246,11 @@ class Scheduler {
   void give_slots() {
     for (int v = program_.operands; v < end(); ++v) {
       auto& of = value(v);
-      if (of.place == Place::row) of.slot = of.output >= 0 ? -1 : made_.rows++;
-      if (of.place != Place::temporary) continue;
-      if (of.output >= 0) of.place = Place::output;
+      if (of.storage == StorageClass::row) of.slot = of.output >= 0 ? -1 : made_.rows++;
+      if (of.storage != StorageClass::temporary) continue;
+      if (of.output >= 0) of.storage = StorageClass::output;
       if (of.output >= 0 || !of.later) continue;
-      of.place = Place::buffer;
+      of.storage = StorageClass::buffer;
       of.slot = made_.buffers++;
     }
     for (const auto& sweep : made_.sweeps) give_temporaries(sweep);
@@ -268,14 +268,14 @@ class Scheduler {
     int used = 0;
     for (std::size_t c = 0; c < sweep.calls.size(); ++c) {
       auto& of = value(sweep.calls[c].out);
-      if (of.place == Place::temporary) {
+      if (of.storage == StorageClass::temporary) {
         if (free.empty()) free.push_back(used++);
         of.slot = free.back();
         free.pop_back();
       }
       // Temporaries read for the last time here may be overwritten by the next call.
       for (std::size_t v = 0; v < last.size(); ++v) {
-        if (last[v] == static_cast<int>(c) && made_.values[v].place == Place::temporary)
+        if (last[v] == static_cast<int>(c) && made_.values[v].storage == StorageClass::temporary)
           free.push_back(made_.values[v].slot);
       }
     }

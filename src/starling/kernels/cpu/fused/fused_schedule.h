@@ -15,10 +15,10 @@ namespace starling::kernels {
 // a sweep; steps on its results, one per row, run between sweeps. A value is computed as late as its readers allow, so
 // that few must be kept from one sweep to the next.
 struct FusedSchedule {
-  // Storage of a value. `row`: one element per row, computed between sweeps.
-  enum class Place : std::uint8_t { none, operand, temporary, buffer, output, row, total };
+  // Memory that holds a value. `row`: one element per row, computed between sweeps.
+  enum class StorageClass : std::uint8_t { none, operand, temporary, buffer, output, row, total };
   struct Value {
-    Place place = Place::none;
+    StorageClass storage = StorageClass::none;
     int slot = -1;           // index of the temporary, buffer or row
     int output = -1;         // index of the output it is, or -1
     int bytes = 4;           // of one element

@@ -73,7 +73,7 @@ HWY_INLINE void multiply(std::int64_t rows, std::int64_t k, const float* scalars
 }
 
 template <class Cell>
-Place place_of(const RecurrentSteps& s, std::int64_t t, std::int64_t row, std::int64_t unit) {
+RowOffsets offsets_of(const RecurrentSteps& s, std::int64_t t, std::int64_t row, std::int64_t unit) {
   const std::int64_t at = t * s.batch + row;
   return {at * Cell::kGates * s.hidden + unit,
           at * Cell::kSaved * s.hidden + unit,
@@ -103,7 +103,7 @@ void forward_rows(const RecurrentForward& f, const float* packed, std::int64_t b
           for (std::int64_t u = 0; u < Cell::kUnits; ++u) {
             const std::int64_t unit = (p * Cell::kUnits + u) * kLanes;
             if (unit >= h) break;
-            const Place at = place_of<Cell>(s, t, row, unit);
+            const RowOffsets at = offsets_of<Cell>(s, t, row, unit);
             const float* product = buffer + (row - r) * kWidth + u * Cell::kGates * kLanes;
             with_lanes(h - unit, [&](auto lanes) HWY_ATTR {
               if (active) {
@@ -153,7 +153,7 @@ void backward_rows(const RecurrentBackward& b, const float* w, std::int64_t ld, 
     for (std::int64_t row = begin; row < end; ++row) {
       const bool active = s.active(t, row);
       for (std::int64_t unit = 0; unit < h; unit += kLanes) {
-        const Place at = place_of<Cell>(s, t, row, unit);
+        const RowOffsets at = offsets_of<Cell>(s, t, row, unit);
         with_lanes(h - unit, [&](auto lanes) HWY_ATTR {
           if (active) {
             Cell::backward(b, at, lanes);

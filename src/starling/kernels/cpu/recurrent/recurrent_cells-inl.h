@@ -42,7 +42,7 @@ struct Lanes {
 };
 
 // Element offsets of this row's first hidden unit.
-struct Place {
+struct RowOffsets {
   std::int64_t gates;  // in [t, n, gates · h], for the cell's kGates
   std::int64_t saved;  // in [t, n, saved · h]
   std::int64_t begin;  // in [t+1, n, h]: the state before the step
@@ -70,7 +70,7 @@ struct LstmCell {
   static constexpr int kUnits = 1;
 
   template <class L>
-  static HWY_INLINE void forward(const RecurrentForward& f, const Place& at, L lanes, const float* product) {
+  static HWY_INLINE void forward(const RecurrentForward& f, const RowOffsets& at, L lanes, const float* product) {
     const auto pre = [&](int g) HWY_ATTR {
       return hn::Add(lanes.load(f.gx + at.gates + g * at.hidden), hn::LoadU(kTag, product + g * kLanes));
     };
@@ -85,14 +85,14 @@ struct LstmCell {
     lanes.store(hn::Mul(o, tanh_vec(kTag, c)), f.hs + at.end);
   }
   template <class L>
-  static HWY_INLINE void carry(const RecurrentForward& f, const Place& at, L lanes) {
+  static HWY_INLINE void carry(const RecurrentForward& f, const RowOffsets& at, L lanes) {
     lanes.store(lanes.load(f.hs + at.begin), f.hs + at.end);
     lanes.store(lanes.load(f.cs + at.begin), f.cs + at.end);
     for (int g = 0; g < kSaved; ++g) lanes.store(hn::Zero(kTag), f.gates + at.saved + g * at.hidden);
   }
 
   template <class L>
-  static HWY_INLINE void backward(const RecurrentBackward& b, const Place& at, L lanes) {
+  static HWY_INLINE void backward(const RecurrentBackward& b, const RowOffsets& at, L lanes) {
     const float* saved = b.gates + at.saved;
     const Vec i = lanes.load(saved), fg = lanes.load(saved + at.hidden), g = lanes.load(saved + 2 * at.hidden),
               o = lanes.load(saved + 3 * at.hidden);
@@ -111,7 +111,7 @@ struct LstmCell {
     lanes.store(lanes.load(b.dhs + at.begin), b.dh + at.begin);
   }
   template <class L>
-  static HWY_INLINE void carry_back(const RecurrentBackward& b, const Place& at, L lanes) {
+  static HWY_INLINE void carry_back(const RecurrentBackward& b, const RowOffsets& at, L lanes) {
     for (int g = 0; g < kGates; ++g) lanes.store(hn::Zero(kTag), b.dgx + at.gates + g * at.hidden);
     lanes.store(hn::Add(lanes.load_or_zero(b.dcs, at.begin), lanes.load(b.dc + at.end)), b.dc + at.begin);
     lanes.store(hn::Add(lanes.load(b.dhs + at.begin), lanes.load(b.dh + at.end)), b.dh + at.begin);
@@ -124,7 +124,7 @@ struct GruCell {
   static constexpr int kUnits = 1;
 
   template <class L>
-  static HWY_INLINE void forward(const RecurrentForward& f, const Place& at, L lanes, const float* product) {
+  static HWY_INLINE void forward(const RecurrentForward& f, const RowOffsets& at, L lanes, const float* product) {
     const auto x = [&](int g) HWY_ATTR { return lanes.load(f.gx + at.gates + g * at.hidden); };
     const auto p = [&](int g) HWY_ATTR {
       return hn::Add(lanes.load(f.bias + g * at.hidden + at.unit), hn::LoadU(kTag, product + g * kLanes));
@@ -139,13 +139,13 @@ struct GruCell {
     lanes.store(hn::MulAdd(z, hn::Sub(lanes.load(f.hs + at.begin), n), n), f.hs + at.end);
   }
   template <class L>
-  static HWY_INLINE void carry(const RecurrentForward& f, const Place& at, L lanes) {
+  static HWY_INLINE void carry(const RecurrentForward& f, const RowOffsets& at, L lanes) {
     lanes.store(lanes.load(f.hs + at.begin), f.hs + at.end);
     for (int g = 0; g < kSaved; ++g) lanes.store(hn::Zero(kTag), f.gates + at.saved + g * at.hidden);
   }
 
   template <class L>
-  static HWY_INLINE void backward(const RecurrentBackward& b, const Place& at, L lanes) {
+  static HWY_INLINE void backward(const RecurrentBackward& b, const RowOffsets& at, L lanes) {
     const float* saved = b.gates + at.saved;
     const Vec r = lanes.load(saved), z = lanes.load(saved + at.hidden), n = lanes.load(saved + 2 * at.hidden),
               m = lanes.load(saved + 3 * at.hidden), dh = lanes.load(b.dh + at.end);
@@ -163,7 +163,7 @@ struct GruCell {
     lanes.store(hn::MulAdd(dh, z, lanes.load(b.dhs + at.begin)), b.dh + at.begin);
   }
   template <class L>
-  static HWY_INLINE void carry_back(const RecurrentBackward& b, const Place& at, L lanes) {
+  static HWY_INLINE void carry_back(const RecurrentBackward& b, const RowOffsets& at, L lanes) {
     for (int g = 0; g < kGates; ++g) {
       lanes.store(hn::Zero(kTag), b.dgx + at.gates + g * at.hidden);
       lanes.store(hn::Zero(kTag), b.dp + at.gates + g * at.hidden);
@@ -179,25 +179,25 @@ struct RnnCell {
   static constexpr int kUnits = 4;  // several vectors of units per tile
 
   template <class L>
-  static HWY_INLINE void forward(const RecurrentForward& f, const Place& at, L lanes, const float* product) {
+  static HWY_INLINE void forward(const RecurrentForward& f, const RowOffsets& at, L lanes, const float* product) {
     const Vec x = hn::Add(lanes.load(f.gx + at.gates), hn::LoadU(kTag, product));
     // Operand order that keeps NaN.
     lanes.store(kRelu ? hn::Max(hn::Zero(kTag), x) : tanh_vec(kTag, x), f.hs + at.end);
   }
   template <class L>
-  static HWY_INLINE void carry(const RecurrentForward& f, const Place& at, L lanes) {
+  static HWY_INLINE void carry(const RecurrentForward& f, const RowOffsets& at, L lanes) {
     lanes.store(lanes.load(f.hs + at.begin), f.hs + at.end);
   }
 
   template <class L>
-  static HWY_INLINE void backward(const RecurrentBackward& b, const Place& at, L lanes) {
+  static HWY_INLINE void backward(const RecurrentBackward& b, const RowOffsets& at, L lanes) {
     const Vec y = lanes.load(b.hs + at.end), dh = lanes.load(b.dh + at.end);
     const Vec dx = kRelu ? hn::IfThenElseZero(hn::Gt(y, hn::Zero(kTag)), dh) : hn::Mul(dh, tanh_slope(y));
     lanes.store(dx, b.dgx + at.gates);
     lanes.store(lanes.load(b.dhs + at.begin), b.dh + at.begin);
   }
   template <class L>
-  static HWY_INLINE void carry_back(const RecurrentBackward& b, const Place& at, L lanes) {
+  static HWY_INLINE void carry_back(const RecurrentBackward& b, const RowOffsets& at, L lanes) {
     lanes.store(hn::Zero(kTag), b.dgx + at.gates);
     lanes.store(hn::Add(lanes.load(b.dhs + at.begin), lanes.load(b.dh + at.end)), b.dh + at.begin);
   }

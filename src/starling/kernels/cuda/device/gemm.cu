@@ -6,9 +6,9 @@ namespace starling::device {
 
 // Defined in gemm_nn.cu, gemm_nt.cu, gemm_tn.cu, gemm_tt.cu.
 template <bool TransA, bool TransB>
-cudaError_t load_layout(int tile);
+cudaError_t load_format(int tile);
 template <bool TransA, bool TransB>
-cudaError_t launch_layout(const Gemm& gemm, GemmCut cut, bool wide, cudaStream_t stream);
+cudaError_t launch_format(const Gemm& gemm, GemmCut cut, bool wide, cudaStream_t stream);
 
 GemmTile gemm_tile(int tile) {
   constexpr GemmTile tiles[kGemmTiles] = {{16, 16, 128}, {32, 16, 64}, {32, 32, 64},
@@ -21,8 +21,8 @@ namespace {
 bool aligned(const void* p) { return reinterpret_cast<unsigned long long>(p) % 16 == 0; }
 
 // True if every line of every operand can be read four floats at a time.
-bool is_wide(const Gemm& g, GemmLayout layout) {
-  const int line_a = layout.trans_a ? g.m : g.k, line_b = layout.trans_b ? g.k : g.n;
+bool is_wide(const Gemm& g, GemmFormat format) {
+  const int line_a = format.trans_a ? g.m : g.k, line_b = format.trans_b ? g.k : g.n;
   if (line_a % 4 != 0 || line_b % 4 != 0) return false;
   for (const void* p :
        {static_cast<const void*>(g.a), static_cast<const void*>(g.b), static_cast<const void*>(g.c),
@@ -47,19 +47,19 @@ __global__ void __launch_bounds__(256) epilogue_kernel(const __grid_constant__ G
 
 }  // namespace
 
-cudaError_t load_gemm(GemmLayout layout, GemmCut cut) {
-  if (layout.trans_a) return layout.trans_b ? load_layout<true, true>(cut.tile) : load_layout<true, false>(cut.tile);
-  return layout.trans_b ? load_layout<false, true>(cut.tile) : load_layout<false, false>(cut.tile);
+cudaError_t load_gemm(GemmFormat format, GemmCut cut) {
+  if (format.trans_a) return format.trans_b ? load_format<true, true>(cut.tile) : load_format<true, false>(cut.tile);
+  return format.trans_b ? load_format<false, true>(cut.tile) : load_format<false, false>(cut.tile);
 }
 
-cudaError_t launch_gemm(const Gemm& gemm, GemmLayout layout, GemmCut cut, cudaStream_t stream) {
-  const bool wide = is_wide(gemm, layout);
-  if (layout.trans_a) {
-    return layout.trans_b ? launch_layout<true, true>(gemm, cut, wide, stream)
-                          : launch_layout<true, false>(gemm, cut, wide, stream);
+cudaError_t launch_gemm(const Gemm& gemm, GemmFormat format, GemmCut cut, cudaStream_t stream) {
+  const bool wide = is_wide(gemm, format);
+  if (format.trans_a) {
+    return format.trans_b ? launch_format<true, true>(gemm, cut, wide, stream)
+                          : launch_format<true, false>(gemm, cut, wide, stream);
   }
-  return layout.trans_b ? launch_layout<false, true>(gemm, cut, wide, stream)
-                        : launch_layout<false, false>(gemm, cut, wide, stream);
+  return format.trans_b ? launch_format<false, true>(gemm, cut, wide, stream)
+                        : launch_format<false, false>(gemm, cut, wide, stream);
 }
 
 cudaError_t load_epilogue() { return load(epilogue_kernel); }

@@ -31,7 +31,8 @@ struct Gemm {
   float momentum, decay;
 };
 
-struct GemmLayout {
+// Memory format of the operands.
+struct GemmFormat {
   bool trans_a;
   bool trans_b;
 };
@@ -47,8 +48,8 @@ struct GemmTile {
 };
 GemmTile gemm_tile(int tile);
 
-cudaError_t load_gemm(GemmLayout layout, GemmCut cut);
-cudaError_t launch_gemm(const Gemm& gemm, GemmLayout layout, GemmCut cut, cudaStream_t stream);
+cudaError_t load_gemm(GemmFormat format, GemmCut cut);
+cudaError_t launch_gemm(const Gemm& gemm, GemmFormat format, GemmCut cut, cudaStream_t stream);
 
 // Epilogue alone, on a product in memory (in c of [m, n], or in g for sgd).
 cudaError_t load_epilogue();

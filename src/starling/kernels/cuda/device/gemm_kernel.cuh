@@ -49,9 +49,9 @@ struct Piece {
 
 template <class Tile, bool TransA, bool TransB, int Width>
 __global__ void __launch_bounds__(Tile::kThreads) gemm_kernel(const __grid_constant__ Gemm p) {
-  using LayoutA = StageLayout<Tile::kM, Tile::kK, !TransA>;
-  using LayoutB = StageLayout<Tile::kN, Tile::kK, TransB>;
-  constexpr int kStage = LayoutA::kFloats + LayoutB::kFloats;
+  using FormatA = StageFormat<Tile::kM, Tile::kK, !TransA>;
+  using FormatB = StageFormat<Tile::kN, Tile::kK, TransB>;
+  constexpr int kStage = FormatA::kFloats + FormatB::kFloats;
   extern __shared__ __align__(16) float shared[];
   begin();
   const int m0 = static_cast<int>(blockIdx.y) * Tile::kM, n0 = static_cast<int>(blockIdx.x) * Tile::kN;
@@ -61,8 +61,8 @@ __global__ void __launch_bounds__(Tile::kThreads) gemm_kernel(const __grid_const
   const auto load = [&](int i) {
     if (i < count) {
       float* stage = shared + i % Tile::kStages * kStage;
-      load_stage<LayoutA, !TransA, Width, Tile::kThreads>(stage, p.a, p.m, p.k, m0, (first + i) * Tile::kK);
-      load_stage<LayoutB, TransB, Width, Tile::kThreads>(stage + LayoutA::kFloats, p.b, p.n, p.k, n0,
+      load_stage<FormatA, !TransA, Width, Tile::kThreads>(stage, p.a, p.m, p.k, m0, (first + i) * Tile::kK);
+      load_stage<FormatB, TransB, Width, Tile::kThreads>(stage + FormatA::kFloats, p.b, p.n, p.k, n0,
                                                          (first + i) * Tile::kK);
     }
     asm volatile("cp.async.commit_group;");
@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(Tile::kThreads) gemm_kernel(const __grid_const
     __syncthreads();
     load(i + Tile::kStages - 1);
     const float* stage = shared + i % Tile::kStages * kStage;
-    multiply_stage<Tile, LayoutA, LayoutB>(sums, stage, stage + LayoutA::kFloats, warp_m, warp_n,
+    multiply_stage<Tile, FormatA, FormatB>(sums, stage, stage + FormatA::kFloats, warp_m, warp_n,
                                            warp_k * Tile::kSteps * 8);
   }
   asm volatile("cp.async.wait_all;");
@@ -115,8 +115,8 @@ __global__ void __launch_bounds__(Tile::kThreads) gemm_kernel(const __grid_const
 
 template <class Tile, bool TransA, bool TransB>
 constexpr unsigned shared_bytes() {
-  constexpr int stages = Tile::kStages * (StageLayout<Tile::kM, Tile::kK, !TransA>::kFloats +
-                                          StageLayout<Tile::kN, Tile::kK, TransB>::kFloats);
+  constexpr int stages = Tile::kStages * (StageFormat<Tile::kM, Tile::kK, !TransA>::kFloats +
+                                          StageFormat<Tile::kN, Tile::kK, TransB>::kFloats);
   constexpr int slabs = Tile::kWarpsK * Tile::kSlab;
   return static_cast<unsigned>(4 * (stages > slabs ? stages : slabs));
 }
@@ -163,12 +163,12 @@ cudaError_t with_tile(int tile, F&& f) {
 
 // Kernels of one pair of transpose flags are one translation unit: gemm_nn.cu and the like.
 template <bool TransA, bool TransB>
-cudaError_t load_layout(int tile) {
+cudaError_t load_format(int tile) {
   return with_tile<TransA, TransB>(tile, [](auto t) { return load_tile<decltype(t), TransA, TransB>(); });
 }
 
 template <bool TransA, bool TransB>
-cudaError_t launch_layout(const Gemm& gemm, GemmCut cut, bool wide, cudaStream_t stream) {
+cudaError_t launch_format(const Gemm& gemm, GemmCut cut, bool wide, cudaStream_t stream) {
   return with_tile<TransA, TransB>(
       cut.tile, [&](auto t) { return launch_tile<decltype(t), TransA, TransB>(gemm, cut.split, wide, stream); });
 }

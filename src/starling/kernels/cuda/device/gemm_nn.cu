@@ -2,7 +2,7 @@
 
 namespace starling::device {
 
-template cudaError_t load_layout<false, false>(int tile);
-template cudaError_t launch_layout<false, false>(const Gemm& gemm, GemmCut cut, bool wide, cudaStream_t stream);
+template cudaError_t load_format<false, false>(int tile);
+template cudaError_t launch_format<false, false>(const Gemm& gemm, GemmCut cut, bool wide, cudaStream_t stream);
 
 }  // namespace starling::device

@@ -2,7 +2,7 @@
 
 namespace starling::device {
 
-template cudaError_t load_layout<false, true>(int tile);
-template cudaError_t launch_layout<false, true>(const Gemm& gemm, GemmCut cut, bool wide, cudaStream_t stream);
+template cudaError_t load_format<false, true>(int tile);
+template cudaError_t launch_format<false, true>(const Gemm& gemm, GemmCut cut, bool wide, cudaStream_t stream);
 
 }  // namespace starling::device

@@ -22,7 +22,7 @@ struct TileShape {
 // Shared-memory format of a stage: as in global memory, lines of the contiguous dimension, padded so that the 32 lanes
 // of a fragment's load hit 32 banks: lines along k differ by 4 banks, lines along the outer dimension by 8 or 24.
 template <int Outer, int K, bool KContiguous>
-struct StageLayout {
+struct StageFormat {
   static constexpr int kLine = KContiguous ? K + 4 : Outer + 8;
   static constexpr int kLines = KContiguous ? Outer : K;
   static constexpr int kWidth = KContiguous ? K : Outer;
@@ -43,10 +43,10 @@ __device__ __forceinline__ void copy_async(float* to, const float* from, bool ex
 
 // Copies one stage of an operand: `outer` of `outers` rows or columns from outer0, k from k0. Copies are Width floats
 // wide; the contiguous size must be a multiple of that.
-template <class Layout, bool KContiguous, int Width, int Threads>
+template <class Format, bool KContiguous, int Width, int Threads>
 __device__ __forceinline__ void load_stage(float* stage, const float* from, int outers, int k, int outer0, int k0) {
-  constexpr int kPerLine = Layout::kWidth / Width;
-  constexpr int kCopies = kPerLine * Layout::kLines;
+  constexpr int kPerLine = Format::kWidth / Width;
+  constexpr int kCopies = kPerLine * Format::kLines;
   constexpr int kUnroll = Width == 4 ? 8 : 4;  // more copies in flight cost more registers than they hide latency
 #pragma unroll kUnroll
   for (int i = 0; i < (kCopies + Threads - 1) / Threads; ++i) {
@@ -57,7 +57,7 @@ __device__ __forceinline__ void load_stage(float* stage, const float* from, int 
     const bool exists = outer < outers && kk < k;
     const long long at =
         KContiguous ? static_cast<long long>(outer) * k + kk : static_cast<long long>(kk) * outers + outer;
-    copy_async<Width * 4>(stage + line * Layout::kLine + place, exists ? from + at : from, exists);
+    copy_async<Width * 4>(stage + line * Format::kLine + place, exists ? from + at : from, exists);
   }
 }
 
@@ -75,7 +75,7 @@ __device__ __forceinline__ void mma(float (&c)[4], const unsigned (&a)[4], const
 }
 
 // Multiplies one stage of a warp's product. m0, n0 are the warp's position in the block, k0 its first slice.
-template <class Tile, class LayoutA, class LayoutB>
+template <class Tile, class FormatA, class FormatB>
 __device__ __forceinline__ void multiply_stage(float (&sums)[Tile::kMmaM][Tile::kMmaN][4], const float* a,
                                                const float* b, int m0, int n0, int k0) {
   const int group = static_cast<int>(threadIdx.x) % 32 / 4, lane = static_cast<int>(threadIdx.x) % 4;
@@ -86,16 +86,16 @@ __device__ __forceinline__ void multiply_stage(float (&sums)[Tile::kMmaM][Tile::
 #pragma unroll
     for (int i = 0; i < Tile::kMmaM; ++i) {
       const int m = m0 + i * 16 + group;
-      fa[i][0] = to_tf32(a[LayoutA::at(m, k)]);
-      fa[i][1] = to_tf32(a[LayoutA::at(m + 8, k)]);
-      fa[i][2] = to_tf32(a[LayoutA::at(m, k + 4)]);
-      fa[i][3] = to_tf32(a[LayoutA::at(m + 8, k + 4)]);
+      fa[i][0] = to_tf32(a[FormatA::at(m, k)]);
+      fa[i][1] = to_tf32(a[FormatA::at(m + 8, k)]);
+      fa[i][2] = to_tf32(a[FormatA::at(m, k + 4)]);
+      fa[i][3] = to_tf32(a[FormatA::at(m + 8, k + 4)]);
     }
 #pragma unroll
     for (int j = 0; j < Tile::kMmaN; ++j) {
       const int n = n0 + j * 8 + group;
-      fb[j][0] = to_tf32(b[LayoutB::at(n, k)]);
-      fb[j][1] = to_tf32(b[LayoutB::at(n, k + 4)]);
+      fb[j][0] = to_tf32(b[FormatB::at(n, k)]);
+      fb[j][1] = to_tf32(b[FormatB::at(n, k + 4)]);
     }
 #pragma unroll
     for (int i = 0; i < Tile::kMmaM; ++i) {

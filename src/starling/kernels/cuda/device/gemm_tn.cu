@@ -2,7 +2,7 @@
 
 namespace starling::device {
 
-template cudaError_t load_layout<true, false>(int tile);
-template cudaError_t launch_layout<true, false>(const Gemm& gemm, GemmCut cut, bool wide, cudaStream_t stream);
+template cudaError_t load_format<true, false>(int tile);
+template cudaError_t launch_format<true, false>(const Gemm& gemm, GemmCut cut, bool wide, cudaStream_t stream);
 
 }  // namespace starling::device

@@ -2,7 +2,7 @@
 
 namespace starling::device {
 
-template cudaError_t load_layout<true, true>(int tile);
-template cudaError_t launch_layout<true, true>(const Gemm& gemm, GemmCut cut, bool wide, cudaStream_t stream);
+template cudaError_t load_format<true, true>(int tile);
+template cudaError_t launch_format<true, true>(const Gemm& gemm, GemmCut cut, bool wide, cudaStream_t stream);
 
 }  // namespace starling::device

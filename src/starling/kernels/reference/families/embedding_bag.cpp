@@ -24,10 +24,10 @@ std::int64_t checked(const char* who, std::int64_t index, std::int64_t i, std::i
 }
 
 template <class T>
-double scale_of(const Launch& launch, const op::BagLayout& layout, std::int64_t i) {
-  return layout.scale < 0
+double scale_of(const Launch& launch, const op::BagOperands& operands, std::int64_t i) {
+  return operands.scale < 0
              ? 1.0
-             : static_cast<double>(static_cast<const T*>(launch.in[static_cast<std::size_t>(layout.scale)])[i]);
+             : static_cast<double>(static_cast<const T*>(launch.in[static_cast<std::size_t>(operands.scale)])[i]);
 }
 
 // Sums of the rows row_of(entry) of the first operand.
@@ -41,7 +41,7 @@ void add_up(const Launch& launch, const Bags& bags, const Bags::Bound& bound, op
     const auto count = bound.count(b, a.padding);
     for (std::int64_t i = bound.begin(b); i < bound.end(b); ++i) {
       if (bound.indices[i] == a.padding) continue;
-      const double scale = scale_of<T>(launch, bags.layout, i);
+      const double scale = scale_of<T>(launch, bags.operands, i);
       const T* row = x + row_of(i) * width;
       for (std::int64_t j = 0; j < width; ++j) sum[static_cast<std::size_t>(j)] += scale * static_cast<double>(row[j]);
     }
@@ -85,7 +85,7 @@ std::unique_ptr<Plan> plan_spread(const PlanRequest& request) {
         for (std::int64_t i = bound.begin(b); i < bound.end(b); ++i) {
           const double share = bound.indices[i] == a.padding ? 0.0
                                : a.mean                      ? 1.0 / static_cast<double>(count)
-                                                             : scale_of<T>(launch, bags.layout, i);
+                                                             : scale_of<T>(launch, bags.operands, i);
           for (std::int64_t j = 0; j < width; ++j)
             static_cast<T*>(launch.out[0])[i * width + j] =
                 static_cast<T>(share * static_cast<double>(static_cast<const T*>(launch.in[0])[b * width + j]));

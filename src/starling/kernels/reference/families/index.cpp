@@ -18,7 +18,7 @@ using reference::write;
 
 // Calls f(offset in x, number of the element) for every element of an index tensor, in order. The index replaces the
 // coordinate of one axis.
-struct Places {
+struct IndexWalk {
   std::string op;
   ArgDesc x, index;
   int axis;
@@ -38,10 +38,10 @@ struct Places {
     Index at{};
     for (std::int64_t i = 0, n = over.numel(); i < n; ++i) {
       const std::int64_t v = checked(indices, row ? at[static_cast<std::size_t>(axis)] : i);
-      std::int64_t place = 0;
+      std::int64_t offset = 0;
       for (int d = 0; d < x.shape.rank(); ++d)
-        place += (d == axis ? v : at[static_cast<std::size_t>(d)]) * x.strides[d];
-      f(place, i);
+        offset += (d == axis ? v : at[static_cast<std::size_t>(d)]) * x.strides[d];
+      f(offset, i);
       for (int d = over.rank() - 1; d >= 0; --d) {
         if (++at[static_cast<std::size_t>(d)] < over[d]) break;
         at[static_cast<std::size_t>(d)] = 0;
@@ -50,18 +50,18 @@ struct Places {
   }
 };
 
-Places places_of(const PlanRequest& request, bool row) {
+IndexWalk walk_of(const PlanRequest& request, bool row) {
   const int axis = normalize_axis(request.attrs.as<op::AxisAttrs>().axis, request.in[0].shape.rank(), "index");
   return {request.op.name, request.in[0], request.in[1], axis, row};
 }
 
 std::unique_ptr<Plan> plan_read(const PlanRequest& request, bool row) {
   const std::size_t size = size_of(request.in[0].dtype);
-  return make_plan([places = places_of(request, row), size, over = request.out[0].shape](const Launch& launch) {
+  return make_plan([walk = walk_of(request, row), size, over = request.out[0].shape](const Launch& launch) {
     const auto* from = static_cast<const std::byte*>(launch.in[0]);
     auto* to = static_cast<std::byte*>(launch.out[0]);
-    places.each(launch.in[1], over, [&](std::int64_t place, std::int64_t i) {
-      std::memcpy(to + static_cast<std::size_t>(i) * size, from + static_cast<std::size_t>(place) * size, size);
+    walk.each(launch.in[1], over, [&](std::int64_t offset, std::int64_t i) {
+      std::memcpy(to + static_cast<std::size_t>(i) * size, from + static_cast<std::size_t>(offset) * size, size);
     });
   });
 }
@@ -69,12 +69,12 @@ std::unique_ptr<Plan> plan_read(const PlanRequest& request, bool row) {
 std::unique_ptr<Plan> plan_scatter(const PlanRequest& request) {
   const std::size_t size = size_of(request.in[0].dtype);
   const ArgDesc src = request.in[2];
-  return make_plan([places = places_of(request, false), size, src](const Launch& launch) {
+  return make_plan([walk = walk_of(request, false), size, src](const Launch& launch) {
     auto* to = static_cast<std::byte*>(launch.out[0]);
     const auto* from = static_cast<const std::byte*>(launch.in[2]);
-    std::memmove(to, launch.in[0], static_cast<std::size_t>(places.x.shape.numel()) * size);
-    places.each(launch.in[1], src.shape, [&](std::int64_t place, std::int64_t i) {
-      std::memcpy(to + static_cast<std::size_t>(place) * size, from + static_cast<std::size_t>(i) * size, size);
+    std::memmove(to, launch.in[0], static_cast<std::size_t>(walk.x.shape.numel()) * size);
+    walk.each(launch.in[1], src.shape, [&](std::int64_t offset, std::int64_t i) {
+      std::memcpy(to + static_cast<std::size_t>(offset) * size, from + static_cast<std::size_t>(i) * size, size);
     });
   });
 }
@@ -85,19 +85,19 @@ std::unique_ptr<Plan> plan_add_as(const PlanRequest& request, bool row) {
   const std::int64_t n = request.in[0].shape.numel();
   const DType dtype = request.in[0].dtype;
   const Shape over = request.in[2].shape;
-  return make_plan(static_cast<std::size_t>(n) * sizeof(V), [places = places_of(request, row), n, dtype,
-                                                             over](const Launch& launch) {
-    auto* sums = static_cast<V*>(launch.scratch);
-    for (std::int64_t i = 0; i < n; ++i) sums[i] = read<V>(dtype, launch.in[0], i);
-    places.each(launch.in[1], over, [&](std::int64_t place, std::int64_t i) {
-      const V v = read<V>(dtype, launch.in[2], i);
-      if constexpr (std::is_integral_v<V>)
-        sums[place] = static_cast<V>(static_cast<std::uint64_t>(sums[place]) + static_cast<std::uint64_t>(v));
-      else
-        sums[place] += v;
-    });
-    for (std::int64_t i = 0; i < n; ++i) write<V>(dtype, launch.out[0], i, sums[i]);
-  });
+  return make_plan(
+      static_cast<std::size_t>(n) * sizeof(V), [walk = walk_of(request, row), n, dtype, over](const Launch& launch) {
+        auto* sums = static_cast<V*>(launch.scratch);
+        for (std::int64_t i = 0; i < n; ++i) sums[i] = read<V>(dtype, launch.in[0], i);
+        walk.each(launch.in[1], over, [&](std::int64_t offset, std::int64_t i) {
+          const V v = read<V>(dtype, launch.in[2], i);
+          if constexpr (std::is_integral_v<V>)
+            sums[offset] = static_cast<V>(static_cast<std::uint64_t>(sums[offset]) + static_cast<std::uint64_t>(v));
+          else
+            sums[offset] += v;
+        });
+        for (std::int64_t i = 0; i < n; ++i) write<V>(dtype, launch.out[0], i, sums[i]);
+      });
 }
 
 std::unique_ptr<Plan> plan_add(const PlanRequest& request, bool row) {

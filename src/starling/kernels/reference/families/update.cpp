@@ -81,18 +81,18 @@ void update_one(const A& attrs, const Moment& now, const Operands<T>& x, const T
 template <class A>
 std::unique_ptr<Plan> plan_update(const PlanRequest& request) {
   const A attrs = request.attrs.as<A>();
-  const op::UpdateLayout layout = op::update_layout(attrs);
+  const op::UpdateOperands operands = op::update_operands(attrs);
   std::vector<std::int64_t> sizes;
-  for (std::size_t i = 0; i < layout.tensors(request.in.size()); ++i) sizes.push_back(request.in[i].shape.numel());
-  const std::size_t scalars = sizes.size() * (layout.targets + 1);
+  for (std::size_t i = 0; i < operands.tensors(request.in.size()); ++i) sizes.push_back(request.in[i].shape.numel());
+  const std::size_t scalars = sizes.size() * (operands.targets + 1);
   const DType mu = A::kScalars > 2 ? request.in[scalars + 2].dtype : DType::f64;
   return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([=](const Launch& launch) {
       const std::size_t n = sizes.size();
-      const Moment now = read_moment(attrs, mu, launch, n * (layout.targets + 1));
+      const Moment now = read_moment(attrs, mu, launch, n * (operands.targets + 1));
       for (std::size_t i = 0; i < n; ++i) {
-        const auto* gradient = static_cast<const T*>(launch.in[n * layout.targets + i]);
-        update_one(attrs, now, Operands<T>(launch, layout.targets, n, i), gradient, sizes[i]);
+        const auto* gradient = static_cast<const T*>(launch.in[n * operands.targets + i]);
+        update_one(attrs, now, Operands<T>(launch, operands.targets, n, i), gradient, sizes[i]);
       }
     });
   });
@@ -101,7 +101,7 @@ std::unique_ptr<Plan> plan_update(const PlanRequest& request) {
 template <class A>
 std::unique_ptr<Plan> plan_update_rows(const PlanRequest& request) {
   const A attrs = request.attrs.as<A>();
-  const std::size_t targets = op::update_layout(attrs).targets;
+  const std::size_t targets = op::update_operands(attrs).targets;
   const Shape& w = request.in[0].shape;
   const std::int64_t all = w.numel(), rows = w[0], n = request.in[targets].shape[0];
   const std::int64_t width = rows > 0 ? all / rows : 0;

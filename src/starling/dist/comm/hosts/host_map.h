@@ -4,20 +4,21 @@
 
 namespace starling::dist {
 
-// Assignment of world ranks to hosts.
-class HostsLayout {
+// Hosts of a world's ranks, as one of them sees it.
+class HostMap {
  public:
   // host_of: by world rank, hosts numbered from 0 without gaps; else throws Error.
-  HostsLayout(std::vector<int> host_of, int rank);
+  HostMap(std::vector<int> host_of, int rank);
 
   int hosts() const { return static_cast<int>(ranks_.size()); }
-  int host() const { return host_of(rank_); }
+  const std::vector<int>& host_of() const { return host_of_; }
   int host_of(int rank) const { return host_of_[static_cast<std::size_t>(rank)]; }
-  int local_of(int rank) const;  // rank among the ranks of its host
-  int local() const { return local_of(rank_); }
-  int local_size() const { return static_cast<int>(ranks_of(host()).size()); }
+  int host() const { return host_of(rank_); }
   const std::vector<int>& ranks_of(int host) const { return ranks_[static_cast<std::size_t>(host)]; }
-  bool leads() const { return local() == 0; }
+  int local_rank(int rank) const;  // rank among the ranks of its host
+  int local_rank() const { return local_rank(rank_); }
+  int local_world() const { return static_cast<int>(ranks_of(host()).size()); }
+  bool leads() const { return local_rank() == 0; }
   bool even() const;  // true if all hosts have equally many ranks
 
  private:

@@ -1,4 +1,4 @@
-#include "starling/dist/launch/place.h"
+#include "starling/dist/launch/rank_info.h"
 
 #include <gtest/gtest.h>
 
@@ -23,15 +23,15 @@ Variables fake(Environment environment) {
 struct Told {
   std::string name;
   Environment environment;
-  WorldPlace place;
+  RankInfo info;
 };
 
-class PlaceTold : public ::testing::TestWithParam<Told> {};
+class RankInfoTold : public ::testing::TestWithParam<Told> {};
 
-TEST_P(PlaceTold, IsFound) {
-  const auto found = find_place({}, fake(GetParam().environment));
+TEST_P(RankInfoTold, IsFound) {
+  const auto found = find_rank_info({}, fake(GetParam().environment));
   ASSERT_TRUE(found.ok()) << found.error();
-  const WorldPlace& expected = GetParam().place;
+  const RankInfo& expected = GetParam().info;
   EXPECT_EQ(found->rank, expected.rank);
   EXPECT_EQ(found->world, expected.world);
   EXPECT_EQ(found->local_rank, expected.local_rank);
@@ -151,7 +151,8 @@ const std::vector<Told> kTold = {
     {"kubernetes_alone", {{"JOB_COMPLETION_INDEX", "7"}, {"STARLING_WORLD", "1"}}, {0, 1, 0, 1, "", "kubernetes"}},
 };
 
-INSTANTIATE_TEST_SUITE_P(By, PlaceTold, ::testing::ValuesIn(kTold), [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(By, RankInfoTold, ::testing::ValuesIn(kTold),
+                         [](const auto& info) { return info.param.name; });
 
 struct Refused {
   std::string name;
@@ -159,10 +160,10 @@ struct Refused {
   std::vector<std::string> says;
 };
 
-class PlaceRefused : public ::testing::TestWithParam<Refused> {};
+class RankInfoRefused : public ::testing::TestWithParam<Refused> {};
 
-TEST_P(PlaceRefused, NamesWhatIsWrong) {
-  const auto found = find_place({}, fake(GetParam().environment));
+TEST_P(RankInfoRefused, NamesWhatIsWrong) {
+  const auto found = find_rank_info({}, fake(GetParam().environment));
   ASSERT_FALSE(found.ok());
   for (const auto& part : GetParam().says) EXPECT_TRUE(contains(found.error(), part));
 }
@@ -214,12 +215,13 @@ const std::vector<Refused> kRefused = {
      {"0 to 65535", "'head:70000'"}},
 };
 
-INSTANTIATE_TEST_SUITE_P(For, PlaceRefused, ::testing::ValuesIn(kRefused),
+INSTANTIATE_TEST_SUITE_P(For, RankInfoRefused, ::testing::ValuesIn(kRefused),
                          [](const auto& info) { return info.param.name; });
 
-TEST(PlaceFlags, ComeBeforeTheEnvironment) {
-  const auto found = find_place({.rank = 1, .world = 3, .address = "head:4"},
-                                fake({{"STARLING_RANK", "0"}, {"STARLING_WORLD", "2"}, {"STARLING_ADDRESS", "a:1"}}));
+TEST(ProcessFlags, ComeBeforeTheEnvironment) {
+  const auto found =
+      find_rank_info({.rank = 1, .world = 3, .address = "head:4"},
+                     fake({{"STARLING_RANK", "0"}, {"STARLING_WORLD", "2"}, {"STARLING_ADDRESS", "a:1"}}));
   ASSERT_TRUE(found.ok()) << found.error();
   EXPECT_EQ(found->rank, 1);
   EXPECT_EQ(found->world, 3);
@@ -227,20 +229,20 @@ TEST(PlaceFlags, ComeBeforeTheEnvironment) {
   EXPECT_EQ(found->starter, "flags");
 }
 
-TEST(PlaceFlags, AnAddressAloneReplacesTheToldOne) {
+TEST(ProcessFlags, AnAddressAloneReplacesTheToldOne) {
   const auto found =
-      find_place({.address = "head:4"},
-                 fake({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "other"}, {"MASTER_PORT", "1"}}));
+      find_rank_info({.address = "head:4"},
+                     fake({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "other"}, {"MASTER_PORT", "1"}}));
   ASSERT_TRUE(found.ok()) << found.error();
   EXPECT_EQ(found->address, "head:4");
   EXPECT_EQ(found->starter, "torchrun");
 }
 
-TEST(PlaceFlags, AreCheckedLikeVariables) {
-  EXPECT_TRUE(contains(find_place({.rank = 1}, fake({})).error(), "--rank and --world together"));
-  EXPECT_TRUE(contains(find_place({.rank = 2, .world = 2}, fake({})).error(), "--rank from 0 to 1"));
-  EXPECT_TRUE(contains(find_place({.rank = 0, .world = 0}, fake({})).error(), "--world from 1"));
-  EXPECT_TRUE(contains(find_place({.rank = 0, .world = 2}, fake({})).error(), "--address host:port"));
+TEST(ProcessFlags, AreCheckedLikeVariables) {
+  EXPECT_TRUE(contains(find_rank_info({.rank = 1}, fake({})).error(), "--rank and --world together"));
+  EXPECT_TRUE(contains(find_rank_info({.rank = 2, .world = 2}, fake({})).error(), "--rank from 0 to 1"));
+  EXPECT_TRUE(contains(find_rank_info({.rank = 0, .world = 0}, fake({})).error(), "--world from 1"));
+  EXPECT_TRUE(contains(find_rank_info({.rank = 0, .world = 2}, fake({})).error(), "--address host:port"));
 }
 
 }  // namespace

@@ -5,9 +5,9 @@
 
 namespace starling {
 
-// Derives the arrangement of the operands from their types; throws "[op] expected …" if they fit none. `scaled`: a
+// Tells the operands apart by their types; throws "[op] expected …" if they fit none. `scaled`: a
 // scale operand is allowed.
-op::BagLayout bag_layout(const OpDef& op, std::span<const TensorType> in, bool scaled = true);
+op::BagOperands bag_operands(const OpDef& op, std::span<const TensorType> in, bool scaled = true);
 
 }  // namespace starling
 
@@ -15,7 +15,7 @@ op::BagLayout bag_layout(const OpDef& op, std::span<const TensorType> in, bool s
 namespace starling::bags {
 
 void expect_rows(const InferCall& call);
-void expect_no_scaled_mean(const InferCall& call, const op::BagLayout& layout, bool mean);
+void expect_no_scaled_mean(const InferCall& call, const op::BagOperands& operands, bool mean);
 Shape with_rows(std::int64_t rows, const Shape& like);
 
 // operands(): x followed by the other operands of a call, with or without the scale. scale_operand(): index of the

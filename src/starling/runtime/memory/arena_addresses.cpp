@@ -69,15 +69,15 @@ void Lowering::place_buffers() {
 }
 
 void Lowering::resolve(const MemoryPlan& plan, const std::vector<int>& index_of, std::size_t values, bool shared) {
-  const auto settle = [&](Address& place) {
-    if (place.kind != Address::Kind::arena) return;
-    const int use = index_of[static_cast<std::size_t>(place.index)];
-    place.offset += static_cast<std::int64_t>(plan.offsets[static_cast<std::size_t>(use)]);
+  const auto settle = [&](Address& address) {
+    if (address.kind != Address::Kind::arena) return;
+    const int use = index_of[static_cast<std::size_t>(address.index)];
+    address.offset += static_cast<std::int64_t>(plan.offsets[static_cast<std::size_t>(use)]);
   };
   for (std::size_t i = 0; i < exe_->instructions_.size(); ++i) {
     Instruction& instruction = exe_->instructions_[i];
-    for (auto& place : instruction.in) settle(place);
-    for (auto& place : instruction.out) settle(place);
+    for (auto& address : instruction.in) settle(address);
+    for (auto& address : instruction.out) settle(address);
     const std::size_t scratch = values + (shared ? static_cast<std::size_t>(instruction.lane) : i);
     instruction.scratch.offset = static_cast<std::int64_t>(plan.offsets[scratch]);
   }

@@ -1,4 +1,4 @@
-#include "starling/ops/def/bag_layout.h"
+#include "starling/ops/def/bag_operands.h"
 
 #include "starling/base/error.h"
 #include "starling/ops/api/binary.h"
@@ -9,29 +9,29 @@
 
 namespace starling {
 
-op::BagLayout bag_layout(const OpDef& op, std::span<const TensorType> in, bool scaled) {
+op::BagOperands bag_operands(const OpDef& op, std::span<const TensorType> in, bool scaled) {
   const TensorType& indices = in[1];
   const int rank = indices.shape.rank();
   check(indices.dtype == DType::i64 && (rank == 1 || rank == 2), "[{}] expected indices i64[n] or i64[b, n], got {}",
         op.name, to_string(indices));
-  op::BagLayout layout{rank == 2 ? indices.shape[0] : 0, indices.shape.numel()};
+  op::BagOperands operands{rank == 2 ? indices.shape[0] : 0, indices.shape.numel()};
   std::size_t next = 2;
   if (rank == 1) {
     check(in.size() > 2 && in[2].dtype == DType::i64 && in[2].shape.rank() == 1,
           "[{}] expected offsets i64[b] with indices of one dimension, got {}", op.name,
           in.size() > 2 ? to_string(in[2]) : "none");
-    layout.offsets = 2;
-    layout.bags = in[2].shape[0];
+    operands.offsets = 2;
+    operands.bags = in[2].shape[0];
     next = 3;
   }
   if (scaled && next < in.size()) {
     check(in[next] == TensorType{in[0].dtype, indices.shape}, "[{}] expected per-sample weights of {}, got {}", op.name,
           to_string(TensorType{in[0].dtype, indices.shape}), to_string(in[next]));
-    layout.scale = static_cast<int>(next++);
+    operands.scale = static_cast<int>(next++);
   }
   check(next == in.size(), "[{}] expected {} operands with indices {}, got {}", op.name, next, to_string(indices),
         in.size());
-  return layout;
+  return operands;
 }
 
 namespace bags {
@@ -47,8 +47,8 @@ void expect_rows(const InferCall& call) {
   check(call.in[0].shape.rank() > 0, "[{}] expected rows, got {}", call.op.name, to_string(call.in[0]));
 }
 
-void expect_no_scaled_mean(const InferCall& call, const op::BagLayout& layout, bool mean) {
-  check(!mean || layout.scale < 0, "[{}] expected per-sample weights with sums only, got a mean", call.op.name);
+void expect_no_scaled_mean(const InferCall& call, const op::BagOperands& operands, bool mean) {
+  check(!mean || operands.scale < 0, "[{}] expected per-sample weights with sums only, got a mean", call.op.name);
 }
 
 TensorList operands(const Tensor& x, const GradCall& c, bool scaled) {

@@ -9,7 +9,7 @@
 namespace starling::dist {
 
 // Rank and world of this process, and the launcher that set them.
-struct WorldPlace {
+struct RankInfo {
   int rank = 0;
   int world = 1;
   int local_rank = 0;  // rank among the processes of this host
@@ -18,8 +18,8 @@ struct WorldPlace {
   std::string starter{};  // starling, open_mpi, mpich, slurm, torchrun, kubernetes, flags; "alone"
 };
 
-// Command-line values; unset ones come from the environment.
-struct PlaceFlags {
+// Values of --rank, --world and --address; unset ones come from the environment.
+struct ProcessFlags {
   std::optional<int> rank{};
   std::optional<int> world{};
   std::optional<std::string> address{};
@@ -31,6 +31,6 @@ Variables process_environment();
 // Determines rank and world from flags, Starling's variables (STARLING_RANK, STARLING_WORLD, STARLING_ADDRESS, …), then
 // those of Open MPI, MPICH, Slurm, torchrun and Kubernetes; the first set found wins. An incomplete set is a failure
 // that names the missing variables. None at all: a world of one.
-Result<WorldPlace> find_place(const PlaceFlags& flags, const Variables& variables = process_environment());
+Result<RankInfo> find_rank_info(const ProcessFlags& flags, const Variables& variables = process_environment());
 
 }  // namespace starling::dist

@@ -30,15 +30,15 @@ class Buffer {
   std::unique_ptr<ArenaBuffer> in_arena_;
 };
 
-enum class Layout { arena, outside, sends_outside, receives_outside, odd_ranks_outside };
+enum class Located { arena, outside, sends_outside, receives_outside, odd_ranks_outside };
 
-bool shares(Layout layout, int rank, bool sends) {
-  switch (layout) {
-    case Layout::arena: return true;
-    case Layout::outside: return false;
-    case Layout::sends_outside: return !sends;
-    case Layout::receives_outside: return sends;
-    case Layout::odd_ranks_outside: return rank % 2 == 0;
+bool shares(Located located, int rank, bool sends) {
+  switch (located) {
+    case Located::arena: return true;
+    case Located::outside: return false;
+    case Located::sends_outside: return !sends;
+    case Located::receives_outside: return sends;
+    case Located::odd_ranks_outside: return rank % 2 == 0;
   }
   return false;
 }
@@ -46,12 +46,12 @@ bool shares(Layout layout, int rank, bool sends) {
 using Results = std::vector<std::vector<float>>;  // of one rank, one result per operation
 
 // Runs every operation once, in place and not, on n elements per piece.
-Results all_operations(Comm& comm, Layout layout, std::int64_t n) {
+Results all_operations(Comm& comm, Located located, std::int64_t n) {
   const int world = comm.size(), rank = comm.rank(), root = world - 1;
   const auto all = n * world;
   Results results;
   const auto buffer = [&](bool sends, std::int64_t count) {
-    auto made = std::make_unique<Buffer>(comm, shares(layout, rank, sends), count);
+    auto made = std::make_unique<Buffer>(comm, shares(located, rank, sends), count);
     made->fill(sends ? rank : 99);
     return made;
   };
@@ -119,26 +119,26 @@ Results all_operations(Comm& comm, Layout layout, std::int64_t n) {
   return results;
 }
 
-std::vector<Results> on_all_ranks(const Comms& comms, Layout layout, std::int64_t n) {
+std::vector<Results> on_all_ranks(const Comms& comms, Located located, std::int64_t n) {
   std::vector<Results> results(comms.size());
   run_ranks(comms,
-            [&](Comm& comm) { results[static_cast<std::size_t>(comm.rank())] = all_operations(comm, layout, n); });
+            [&](Comm& comm) { results[static_cast<std::size_t>(comm.rank())] = all_operations(comm, located, n); });
   return results;
 }
 
-class Places : public ::testing::TestWithParam<std::tuple<int, Layout>> {};
-INSTANTIATE_TEST_SUITE_P(Worlds, Places,
+class BufferLocations : public ::testing::TestWithParam<std::tuple<int, Located>> {};
+INSTANTIATE_TEST_SUITE_P(Worlds, BufferLocations,
                          ::testing::Combine(::testing::Values(1, 2, 3, 5),
-                                            ::testing::Values(Layout::arena, Layout::outside, Layout::sends_outside,
-                                                              Layout::receives_outside, Layout::odd_ranks_outside)));
+                                            ::testing::Values(Located::arena, Located::outside, Located::sends_outside,
+                                                              Located::receives_outside, Located::odd_ranks_outside)));
 
 // Sizes that fit into a cache line, a slot, a chunk, and none of them.
-TEST_P(Places, BufferLocationsDoNotChangeABit) {
-  const auto& [world, layout] = GetParam();
+TEST_P(BufferLocations, DoNotChangeABit) {
+  const auto& [world, located] = GetParam();
   const Comms shared = shared_comms(world);
   for (const std::int64_t n : {0, 1, 9, 11, 700, 5000, world < 3 ? 300'000 : 30'001}) {
-    const auto expected = on_all_ranks(make_thread_comms(world), Layout::outside, n);
-    const auto found = on_all_ranks(shared, layout, n);
+    const auto expected = on_all_ranks(make_thread_comms(world), Located::outside, n);
+    const auto found = on_all_ranks(shared, located, n);
     for (std::size_t r = 0; r < expected.size(); ++r) {
       ASSERT_EQ(found[r].size(), expected[r].size());
       for (std::size_t i = 0; i < expected[r].size(); ++i) {

@@ -1,4 +1,4 @@
-#include "starling/dist/launch/place.h"
+#include "starling/dist/launch/rank_info.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -161,8 +161,8 @@ Failure partial(const Starter& starter, const Names& missing, const Variables& v
       if (variables(name) && !listed) there.push_back(name);
     }
   }
-  return failure("[place] this process was told its place among ranks only in part, by {}: expected {} beside {}",
-                 starter.name, fmt::join(missing, ", "), fmt::join(there, ", "));
+  return failure("[world] this process was told its rank only in part, by {}: expected {} beside {}", starter.name,
+                 fmt::join(missing, ", "), fmt::join(there, ", "));
 }
 
 Names missing_of(const Names& names, const Variables& variables) {
@@ -173,19 +173,18 @@ Names missing_of(const Names& names, const Variables& variables) {
   return missing;
 }
 
-Result<void> read_locals(WorldPlace& place, const Starter& starter, const Variables& variables) {
+Result<void> read_locals(RankInfo& info, const Starter& starter, const Variables& variables) {
   if (!starter.local_world.empty() && variables(starter.local_world)) {
-    const auto local_world = number_in(variables, starter.local_world, 1, place.world);
+    const auto local_world = number_in(variables, starter.local_world, 1, info.world);
     if (!local_world) return local_world.failure();
-    place.local_world = *local_world;
+    info.local_world = *local_world;
   }
   if (!starter.local_rank.empty() && variables(starter.local_rank)) {
     const bool counted = !starter.local_world.empty() && variables(starter.local_world);
-    const auto local_rank =
-        number_in(variables, starter.local_rank, 0, (counted ? place.local_world : place.world) - 1);
+    const auto local_rank = number_in(variables, starter.local_rank, 0, (counted ? info.local_world : info.world) - 1);
     if (!local_rank) return local_rank.failure();
-    place.local_rank = *local_rank;
-    if (!counted) place.local_world = place.local_rank + 1;
+    info.local_rank = *local_rank;
+    if (!counted) info.local_world = info.local_rank + 1;
   }
   return {};
 }
@@ -200,39 +199,39 @@ Result<std::string> find_address(const Starter& starter, const Variables& variab
   return starter.find_address(variables);
 }
 
-Result<WorldPlace> read(const Starter& starter, const Variables& variables, const std::optional<std::string>& said) {
+Result<RankInfo> read(const Starter& starter, const Variables& variables, const std::optional<std::string>& said) {
   if (const Names missing = missing_of({starter.rank, starter.world}, variables); !missing.empty())
     return partial(starter, missing, variables);
   const auto world = number_in(variables, starter.world, 1, kMostRanks);
-  if (!world) return failure("[place] {}", world.error());
+  if (!world) return failure("[world] {}", world.error());
   // An indexed Kubernetes job may also be a set of unrelated runs.
-  if (starter.name == "kubernetes" && *world == 1) return WorldPlace{.starter = starter.name};
+  if (starter.name == "kubernetes" && *world == 1) return RankInfo{.starter = starter.name};
   const auto rank = number_in(variables, starter.rank, 0, *world - 1);
-  if (!rank) return failure("[place] {} ({} is {})", rank.error(), starter.world, *world);
-  WorldPlace place{.rank = *rank, .world = *world, .starter = starter.name};
-  if (const auto read = read_locals(place, starter, variables); !read) return failure("[place] {}", read.error());
-  if (place.world == 1) return place;
+  if (!rank) return failure("[world] {} ({} is {})", rank.error(), starter.world, *world);
+  RankInfo info{.rank = *rank, .world = *world, .starter = starter.name};
+  if (const auto read = read_locals(info, starter, variables); !read) return failure("[world] {}", read.error());
+  if (info.world == 1) return info;
   auto address = find_address(starter, variables, said);
   if (!address)
-    return address.error().starts_with("[place]") ? address.failure() : failure("[place] {}", address.error());
-  place.address = std::move(*address);
-  return place;
+    return address.error().starts_with("[world]") ? address.failure() : failure("[world] {}", address.error());
+  info.address = std::move(*address);
+  return info;
 }
 
-Result<WorldPlace> read_flags(const PlaceFlags& flags, const Variables& variables) {
+Result<RankInfo> read_flags(const ProcessFlags& flags, const Variables& variables) {
   if (!flags.rank || !flags.world)
-    return failure("[place] expected --rank and --world together, got only {}", flags.rank ? "--rank" : "--world");
+    return failure("[world] expected --rank and --world together, got only {}", flags.rank ? "--rank" : "--world");
   if (*flags.world < 1 || *flags.world > kMostRanks)
-    return failure("[place] expected --world from 1 to {}, got {}", kMostRanks, *flags.world);
+    return failure("[world] expected --world from 1 to {}, got {}", kMostRanks, *flags.world);
   if (*flags.rank < 0 || *flags.rank >= *flags.world)
-    return failure("[place] expected --rank from 0 to {} (--world is {}), got {}", *flags.world - 1, *flags.world,
+    return failure("[world] expected --rank from 0 to {} (--world is {}), got {}", *flags.world - 1, *flags.world,
                    *flags.rank);
-  WorldPlace place{.rank = *flags.rank, .world = *flags.world, .starter = "flags"};
-  if (place.world == 1) return place;
-  place.address = flags.address.value_or(variables("STARLING_ADDRESS").value_or(""));
-  if (place.address.empty())
-    return failure("[place] expected --address host:port (or STARLING_ADDRESS) beside --rank and --world, got none");
-  return place;
+  RankInfo info{.rank = *flags.rank, .world = *flags.world, .starter = "flags"};
+  if (info.world == 1) return info;
+  info.address = flags.address.value_or(variables("STARLING_ADDRESS").value_or(""));
+  if (info.address.empty())
+    return failure("[world] expected --address host:port (or STARLING_ADDRESS) beside --rank and --world, got none");
+  return info;
 }
 
 // srun also sets MPICH's variables (--mpi=pmi2). If both agree, Slurm is preferred, as it also tells the address.
@@ -242,11 +241,11 @@ bool told_by_srun(const Starter& starter, const Variables& variables) {
 }
 
 // Checks that the address, from whatever source, is host:port.
-Result<WorldPlace> checked(Result<WorldPlace> place) {
-  if (!place || place->address.empty()) return place;
-  if (const auto parsed = parse_host_port(place->address); !parsed)
-    return failure("[place] {} (the rendezvous that {} told)", parsed.error(), place->starter);
-  return place;
+Result<RankInfo> checked(Result<RankInfo> info) {
+  if (!info || info->address.empty()) return info;
+  if (const auto parsed = parse_host_port(info->address); !parsed)
+    return failure("[world] {} (the rendezvous that {} told)", parsed.error(), info->starter);
+  return info;
 }
 
 }  // namespace
@@ -259,14 +258,14 @@ Variables process_environment() {
   };
 }
 
-Result<WorldPlace> find_place(const PlaceFlags& flags, const Variables& variables) {
+Result<RankInfo> find_rank_info(const ProcessFlags& flags, const Variables& variables) {
   if (flags.rank || flags.world) return checked(read_flags(flags, variables));
   for (const Starter& starter : starters()) {
     if (!any_set(variables, starter.signs) || told_by_srun(starter, variables)) continue;
     if (!starter.unless.empty() && variables(starter.unless) && !variables(starter.rank)) continue;
     return checked(read(starter, variables, flags.address));
   }
-  return WorldPlace{.starter = "alone"};
+  return RankInfo{.starter = "alone"};
 }
 
 }  // namespace starling::dist

@@ -1,4 +1,4 @@
-#include "starling/dist/comm/hosts/layout.h"
+#include "starling/dist/comm/hosts/host_map.h"
 
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 
 namespace starling::dist {
 
-HostsLayout::HostsLayout(std::vector<int> host_of, int rank) : host_of_(std::move(host_of)), rank_(rank) {
+HostMap::HostMap(std::vector<int> host_of, int rank) : host_of_(std::move(host_of)), rank_(rank) {
   check(rank >= 0 && rank < static_cast<int>(host_of_.size()), "[hosts] expected a rank in [0, {}), got {}",
         host_of_.size(), rank);
   for (int r = 0; r < static_cast<int>(host_of_.size()); ++r) {
@@ -19,12 +19,12 @@ HostsLayout::HostsLayout(std::vector<int> host_of, int rank) : host_of_(std::mov
   for (int h = 0; h < hosts(); ++h) check(!ranks_of(h).empty(), "[hosts] expected ranks on host {}, got none", h);
 }
 
-int HostsLayout::local_of(int rank) const {
+int HostMap::local_rank(int rank) const {
   const auto& ranks = ranks_of(host_of(rank));
   return static_cast<int>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
 }
 
-bool HostsLayout::even() const {
+bool HostMap::even() const {
   return std::all_of(ranks_.begin(), ranks_.end(), [&](const auto& r) { return r.size() == ranks_[0].size(); });
 }
 

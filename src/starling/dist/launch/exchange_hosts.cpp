@@ -31,44 +31,33 @@ std::string host_identity(const Variables& variables) {
                      link_text("/proc/self/ns/pid"));
 }
 
-int HostMap::local_rank(int rank) const {
-  return static_cast<int>(std::count(host_of.begin(), host_of.begin() + rank, host_of[static_cast<std::size_t>(rank)]));
-}
-
-int HostMap::local_world(int rank) const {
-  return static_cast<int>(std::count(host_of.begin(), host_of.end(), host_of[static_cast<std::size_t>(rank)]));
-}
-
-HostMap map_hosts(const std::vector<std::string>& identities) {
-  HostMap map;
+std::vector<int> number_hosts(const std::vector<std::string>& identities) {
+  std::vector<int> host_of;
   std::vector<std::string> known;
   for (const auto& identity : identities) {
     const auto at = std::find(known.begin(), known.end(), identity);
-    map.host_of.push_back(static_cast<int>(at - known.begin()));
+    host_of.push_back(static_cast<int>(at - known.begin()));
     if (at == known.end()) known.push_back(identity);
   }
-  map.hosts = static_cast<int>(known.size());
-  return map;
+  return host_of;
 }
 
-HostMap exchange_hosts(const WorldPlace& place, Store& store, const std::string& identity,
+HostMap exchange_hosts(const RankInfo& info, Store& store, const std::string& identity,
                        std::chrono::milliseconds deadline) {
-  store.set(fmt::format("host/{}", place.rank), identity);
+  store.set(fmt::format("host/{}", info.rank), identity);
   const auto end = std::chrono::steady_clock::now() + deadline;
   const auto left = [&] {
     return std::max(std::chrono::milliseconds(1),
                     std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()));
   };
-  if (place.rank != 0) {
+  if (info.rank != 0) {
     std::istringstream numbers(store.get("hosts", left()));  // rank 0 gathers, so that every rank asks once
-    HostMap map{.host_of = {std::istream_iterator<int>(numbers), {}}};
-    map.hosts = 1 + *std::max_element(map.host_of.begin(), map.host_of.end());
-    return map;
+    return {{std::istream_iterator<int>(numbers), {}}, info.rank};
   }
   std::vector<std::string> identities;
-  for (int rank = 0; rank < place.world; ++rank) identities.push_back(store.get(fmt::format("host/{}", rank), left()));
-  const HostMap map = map_hosts(identities);
-  store.set("hosts", fmt::format("{}", fmt::join(map.host_of, " ")));
+  for (int rank = 0; rank < info.world; ++rank) identities.push_back(store.get(fmt::format("host/{}", rank), left()));
+  HostMap map(number_hosts(identities), info.rank);
+  store.set("hosts", fmt::format("{}", fmt::join(map.host_of(), " ")));
   return map;
 }
 
