@@ -9,7 +9,6 @@
 namespace starling::kernels {
 namespace {
 
-using reference::beats;
 using reference::plan_reduction;
 using reference::read;
 using reference::write;
@@ -61,7 +60,7 @@ struct Extreme {
     V best = 0;
     bool first = true;
     each([&](V x) {
-      if (first || beats(largest, x, best)) best = x;
+      if (first || reference::beats(largest, x, best)) best = x;
       first = false;
     });
     return best;
