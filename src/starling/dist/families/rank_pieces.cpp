@@ -13,7 +13,7 @@
 namespace starling::dist {
 namespace {
 
-void check_place(const char* op, const Comm& comm, std::int64_t rank, std::int64_t ranks) {
+void check_rank(const char* op, const Comm& comm, std::int64_t rank, std::int64_t ranks) {
   if (comm.rank() == rank && comm.size() == ranks) return;
   fail("[{}] expected a communicator in which this is rank {} of {}, got one where it is {} of {}", op, rank, ranks,
        comm.rank(), comm.size());
@@ -31,7 +31,7 @@ std::unique_ptr<kernels::Plan> plan_broadcast(const kernels::PlanRequest& reques
     else
       zero_bytes(launch.out[0], bytes);
     if (!comm) return;
-    check_place("broadcast", *comm, a.rank, comm->size());
+    check_rank("broadcast", *comm, a.rank, comm->size());
     comm->broadcast(launch.out[0], n, dtype, static_cast<int>(a.root), {.name = a.name.str()}).wait();
   });
 }
@@ -44,7 +44,7 @@ std::unique_ptr<kernels::Plan> plan_reduce_to_root(const kernels::PlanRequest& r
   const std::size_t bytes = static_cast<std::size_t>(n) * size_of(dtype);
   return kernels::make_plan([=](const kernels::Launch& launch) {
     if (Comm* comm = launch.context.comm) {
-      check_place("reduce_to_root", *comm, a.rank, comm->size());
+      check_rank("reduce_to_root", *comm, a.rank, comm->size());
       comm->all_reduce(launch.in[0], launch.out[0], n, dtype, ReduceOp::sum, {.name = a.name.str()}).wait();
     } else {
       copy_bytes(launch.out[0], launch.in[0], bytes);
@@ -78,7 +78,7 @@ std::unique_ptr<kernels::Plan> plan_all_gather(const kernels::PlanRequest& reque
   const std::size_t size = size_of(dtype);
   return kernels::make_plan([=](const kernels::Launch& launch) {
     if (Comm* comm = launch.context.comm) {
-      check_place("all_gather", *comm, a.rank, a.ranks);
+      check_rank("all_gather", *comm, a.rank, a.ranks);
       // Sent from its place in the result, which other ranks can read directly: program arguments may lie anywhere.
       auto* own = static_cast<std::byte*>(launch.out[0]) + static_cast<std::size_t>(pieces.before) * size;
       copy_bytes(own, launch.in[0], static_cast<std::size_t>(pieces.own) * size);
@@ -105,7 +105,7 @@ std::unique_ptr<kernels::Plan> plan_gather_rows(const kernels::PlanRequest& requ
   }
   return kernels::make_plan([=](const kernels::Launch& launch) {
     Comm* comm = launch.context.comm;
-    if (comm) check_place("gather_rows", *comm, a.rank, a.ranks);
+    if (comm) check_rank("gather_rows", *comm, a.rank, a.ranks);
     std::array<Work, kTogether> under_way;
     for (std::size_t first = 0; first < tensors.size(); first += kTogether) {
       const std::size_t end = std::min(first + kTogether, tensors.size());
@@ -130,7 +130,7 @@ std::unique_ptr<kernels::Plan> plan_reduce_scatter(const kernels::PlanRequest& r
   const ReduceOp reduce = reduce_named(a.reduce.str());
   return kernels::make_plan([=](const kernels::Launch& launch) {
     if (Comm* comm = launch.context.comm) {
-      check_place("reduce_scatter", *comm, a.rank, a.ranks);
+      check_rank("reduce_scatter", *comm, a.rank, a.ranks);
       comm->reduce_scatter(launch.in[0], launch.out[0], pieces.counts, dtype, reduce, {.name = a.name.str()}).wait();
       return;
     }
@@ -146,7 +146,7 @@ std::unique_ptr<kernels::Plan> plan_all_to_all(const kernels::PlanRequest& reque
   const std::int64_t n = request.in[0].shape.numel(), each = n / a.ranks;
   return kernels::make_plan([=](const kernels::Launch& launch) {
     if (Comm* comm = launch.context.comm) {
-      check_place("all_to_all", *comm, a.rank, a.ranks);
+      check_rank("all_to_all", *comm, a.rank, a.ranks);
       comm->all_to_all(launch.in[0], launch.out[0], each, dtype, {.name = a.name.str()}).wait();
       return;
     }

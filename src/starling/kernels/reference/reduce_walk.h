@@ -42,4 +42,9 @@ std::unique_ptr<Plan> plan_reduction(const PlanRequest& request, const Shape& ax
                                        : plan_reduction_in<std::int64_t>(request, axes, f);
 }
 
+// True if x takes the place of the best value so far: the first of equal values stays, and NaN wins over numbers.
+inline bool beats(bool largest, auto x, auto best) {
+  return (largest ? x > best : x < best) || (x != x && best == best);
+}
+
 }  // namespace starling::kernels::reference

@@ -5,8 +5,8 @@
 namespace starling::op {
 
 // Sharing the update of a weight between ranks, if its gradient is a product of factors smaller than the weight: every
-// rank gathers all factors, updates its own rows of the weight, and receives the other rows. The gradient is never
-// stored, and no update is computed twice. The pass shared_updates chooses such weights.
+// rank gathers all factors, updates its own rows of the weight, and receives the other rows (gather_rows). The gradient
+// is never stored, and no update is computed twice. The pass shared_updates chooses such weights.
 //
 // matmul_sgd_rows(w, v, a, b, lr): SGD step of rows [begin, begin + n) of w and v with the gradient aᵀ b, of n rows;
 // other rows are unchanged.
@@ -19,8 +19,5 @@ struct RowsSgdAttrs {
             field("weight_decay", &RowsSgdAttrs::weight_decay)};
   }
 };
-
-// gather_rows(xs...) {PiecesAttrs}: in-place all_gather of whole tensors of `rows` rows, each rank contributing its
-// piece.
 
 }  // namespace starling::op

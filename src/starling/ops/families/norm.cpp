@@ -1,11 +1,10 @@
-// Reductions beyond sums and extremes: products, log-sum-exp and norms.
+// Reductions beyond folds: log-sum-exp and norms.
 #include <cmath>
 
 #include "starling/base/error.h"
 #include "starling/ops/api/binary.h"
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/reduce.h"
-#include "starling/ops/api/scan.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/api/unary.h"
 #include "starling/ops/def/apply.h"
@@ -15,7 +14,6 @@
 
 namespace starling {
 
-Tensor prod(const Tensor& x, const op::ReduceAttrs& attrs) { return apply1(named_op<"prod">(), {x}, attrs); }
 Tensor logsumexp(const Tensor& x, const op::ReduceAttrs& attrs) { return apply1(named_op<"logsumexp">(), {x}, attrs); }
 Tensor norm(const Tensor& x, const op::NormAttrs& attrs) { return apply1(named_op<"norm">(), {x}, attrs); }
 
@@ -24,12 +22,6 @@ namespace {
 TensorType reduced_type(const InferCall& call, const Shape& axes, bool keepdim, DType dtype) {
   const Shape& shape = call.in[0].shape;
   return {dtype, op::reduced_shape(shape, op::reduced_axes(axes, shape.rank(), call.op.name.c_str()), keepdim)};
-}
-
-Types infer_prod(const InferCall& call) {
-  const auto& attrs = call.attrs.as<op::ReduceAttrs>();
-  const DType dtype = is_float(call.in[0].dtype) ? call.in[0].dtype : DType::i64;
-  return {reduced_type(call, attrs.axes, attrs.keepdim, dtype)};
 }
 
 Types infer_logsumexp(const InferCall& call) {
@@ -43,31 +35,6 @@ Types infer_norm(const InferCall& call) {
   const auto& attrs = call.attrs.as<op::NormAttrs>();
   check(attrs.p > 0, "[norm] expected p > 0, got {}", attrs.p);
   return {reduced_type(call, attrs.axes, attrs.keepdim, call.in[0].dtype)};
-}
-
-// Gradient of a factor: the product of all others, those before it times those after it. For that the reduced axes are
-// flattened into rows.
-TensorList grad_prod(const GradCall& c) {
-  const Tensor& x = c.in[0];
-  const Shape& shape = x.shape();
-  const Shape axes = op::reduced_axes(c.attrs.as<op::ReduceAttrs>().axes, x.rank(), "prod");
-  if (axes.empty() || x.numel() == 0) return {op::spread(c.grads[0], shape, axes)};
-  Shape order, back = Shape::filled(x.rank(), 0), moved;
-  std::int64_t terms = 1;
-  for (const bool reduced : {false, true}) {
-    for (int d = 0; d < x.rank(); ++d) {
-      if ((std::find(axes.begin(), axes.end(), d) != axes.end()) != reduced) continue;
-      back[d] = order.rank();
-      order.push_back(d);
-      moved.push_back(shape[d]);
-      if (reduced) terms *= shape[d];
-    }
-  }
-  const Tensor rows = reshape(transpose(x, order), {x.numel() / terms, terms});
-  const Tensor before = cumprod(rows, {.exclusive = true});
-  const Tensor after = cumprod(rows, {.exclusive = true, .reverse = true});
-  const Tensor others = transpose(reshape(mul(before, after), moved), back);
-  return {mul(others, op::with_lost_dims(c.grads[0], shape, axes))};
 }
 
 TensorList grad_logsumexp(const GradCall& c) {
@@ -168,17 +135,6 @@ std::vector<OpCase> norm_cases() {
 }  // namespace
 
 void register_ops_norm(OpRegistry& ops) {
-  ops.add({.name = "prod",
-           .doc = "The product over the given axes, or over all; integers give i64.",
-           .inputs = {"x"},
-           .attrs = &attr_type<op::ReduceAttrs>(),
-           .infer = infer_prod,
-           .gradient = grad_prod,
-           .shard = shard_reduce,
-           .cases = float_cases,
-           .saves = kSavesInputs,
-           .cost = costs::each(1),
-           .precision = Width::wide});
   ops.add({.name = "logsumexp",
            .doc = "log Σ eˣ over the given axes, or over all, without overflow.",
            .inputs = {"x"},

@@ -75,6 +75,20 @@ Types infer_to_all(const InferCall& call) {
   return {call.in[0]};
 }
 
+Types infer_gather_rows(const InferCall& call) {
+  const auto& a = call.attrs.as<op::PiecesAttrs>();
+  check(!call.in.empty(), "[gather_rows] expected at least one tensor, got none");
+  check(a.ranks >= 1 && a.ranks <= kMostRanks, "[gather_rows] expected 1 to {} ranks, got {}", kMostRanks, a.ranks);
+  check(a.rank >= 0 && a.rank < a.ranks, "[gather_rows] expected a rank in [0, {}), got {}", a.ranks, a.rank);
+  Types out;
+  for (const auto& type : call.in) {
+    check(type.shape.rank() > 0 && type.shape[0] == a.rows, "[gather_rows] expected tensors of {} rows, got {}", a.rows,
+          to_string(type));
+    out.push_back(type);
+  }
+  return out;
+}
+
 TensorList grad_scatter(const GradCall& c) {
   op::PiecesAttrs a = c.attrs.as<op::PiecesAttrs>();
   check(a.reduce.str() == "sum" || a.reduce.str() == "mean",
@@ -182,6 +196,25 @@ void register_ops_rank_pieces(OpRegistry& ops) {
     return cases;
   };
   ops.add(to_all);
+  ops.add(
+      {.name = "gather_rows",
+       .doc = "Whole tensors of which every rank brings its own rows, and gets the others'.",
+       .inputs = {"xs..."},
+       .outputs = {"ys"},
+       .attrs = &attr_type<op::PiecesAttrs>(),
+       .infer = infer_gather_rows,
+       .cases =
+           [] {
+             return std::vector<OpCase>{
+                 {{{.shape = {7, 3}}, {.shape = {7}}}, op::PiecesAttrs{.rows = 7}},
+                 {{{.shape = {0, 2}}}, op::PiecesAttrs{.rows = 0}},
+                 {{{.shape = {4, 2}}},
+                  op::PiecesAttrs{.reduce = Symbol("mean"), .rows = 4, .rank = 1, .ranks = 3, .name = Symbol("rows")}}};
+           },
+       .comm = true,
+       .inplace = 0,
+       .cost = costs::moves(),
+       .precision = Width::wide});
 }
 
 }  // namespace starling

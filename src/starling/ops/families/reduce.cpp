@@ -5,6 +5,7 @@
 #include "starling/base/error.h"
 #include "starling/ops/api/binary.h"
 #include "starling/ops/api/creation.h"
+#include "starling/ops/api/scan.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/costs.h"
@@ -15,6 +16,7 @@ namespace starling {
 
 Tensor sum(const Tensor& x, const op::ReduceAttrs& attrs) { return apply1(named_op<"sum">(), {x}, attrs); }
 Tensor mean(const Tensor& x, const op::ReduceAttrs& attrs) { return apply1(named_op<"mean">(), {x}, attrs); }
+Tensor prod(const Tensor& x, const op::ReduceAttrs& attrs) { return apply1(named_op<"prod">(), {x}, attrs); }
 Tensor max(const Tensor& x, const op::ReduceAttrs& attrs) { return apply1(named_op<"max">(), {x}, attrs); }
 Tensor min(const Tensor& x, const op::ReduceAttrs& attrs) { return apply1(named_op<"min">(), {x}, attrs); }
 Tensor any(const Tensor& x, const op::ReduceAttrs& attrs) { return apply1(named_op<"any">(), {x}, attrs); }
@@ -102,6 +104,37 @@ ShardRule shard_reduce(const ShardCall& call, Layout across) {
     kept += !attrs.keepdim && axis < from.dim;
   }
   return {{from}, {Layout::split(from.dim - kept)}};
+}
+
+// A split of a reduced dimension is undone: gradients know no partial products.
+ShardRule shard_prod(const ShardCall& call) {
+  ShardRule rule = shard_reduce(call, Layout::replicate());
+  return rule.out[0].is_split() ? rule : rules::shard_replicated(call);
+}
+
+// Gradient of a factor: the product of all others, those before it times those after it. For that the reduced axes are
+// flattened into rows.
+TensorList grad_prod(const GradCall& c) {
+  const Tensor& x = c.in[0];
+  const Shape& shape = x.shape();
+  const Shape axes = op::reduced_axes(c.attrs.as<op::ReduceAttrs>().axes, x.rank(), "prod");
+  if (axes.empty() || x.numel() == 0) return {op::spread(c.grads[0], shape, axes)};
+  Shape order, back = Shape::filled(x.rank(), 0), moved;
+  std::int64_t terms = 1;
+  for (const bool reduced : {false, true}) {
+    for (int d = 0; d < x.rank(); ++d) {
+      if ((std::find(axes.begin(), axes.end(), d) != axes.end()) != reduced) continue;
+      back[d] = order.rank();
+      order.push_back(d);
+      moved.push_back(shape[d]);
+      if (reduced) terms *= shape[d];
+    }
+  }
+  const Tensor rows = reshape(transpose(x, order), {x.numel() / terms, terms});
+  const Tensor before = cumprod(rows, {.exclusive = true});
+  const Tensor after = cumprod(rows, {.exclusive = true, .reverse = true});
+  const Tensor others = transpose(reshape(mul(before, after), moved), back);
+  return {mul(others, op::with_lost_dims(c.grads[0], shape, axes))};
 }
 
 std::vector<OpCase> reduce_cases(bool empty, DType dtype = DType::f64) {
@@ -233,6 +266,12 @@ void register_ops_reduce(OpRegistry& ops) {
   };
   average.cases = [] { return reduce_cases(false); };
   ops.add(average);
+
+  OpDef product = reduction("prod", "The product over the given axes, or over all; integers give i64.");
+  product.gradient = grad_prod;
+  product.shard = shard_prod;
+  product.saves = kSavesInputs;
+  ops.add(product);
 
   register_extreme(ops, "max", "largest", ReduceOp::max, -1.9);
   register_extreme(ops, "min", "smallest", ReduceOp::min, 1.9);

@@ -1,7 +1,6 @@
 #include "starling/ops/def/shared_update.h"
 
 #include "starling/base/error.h"
-#include "starling/ops/api/comm.h"
 #include "starling/ops/api/matmul.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/api/state.h"
@@ -44,21 +43,6 @@ TensorList sgd_rows_of_parts(std::span<const Tensor> in, const Attrs& attrs) {
   return out;
 }
 
-Types infer_gather_rows(const InferCall& call) {
-  const auto& a = call.attrs.as<op::PiecesAttrs>();
-  check(!call.in.empty(), "[gather_rows] expected at least one tensor, got none");
-  constexpr std::int64_t most = 1 << 16;
-  check(a.ranks >= 1 && a.ranks <= most, "[gather_rows] expected 1 to {} ranks, got {}", most, a.ranks);
-  check(a.rank >= 0 && a.rank < a.ranks, "[gather_rows] expected a rank in [0, {}), got {}", a.ranks, a.rank);
-  Types out;
-  for (const auto& type : call.in) {
-    check(type.shape.rank() > 0 && type.shape[0] == a.rows, "[gather_rows] expected tensors of {} rows, got {}", a.rows,
-          to_string(type));
-    out.push_back(type);
-  }
-  return out;
-}
-
 double flops_of_matmul_sgd_rows(const CostCall& call) {
   return costs::size(call.in[2], -1) * costs::size(call.in[3], -1) *
          (2 * costs::size(call.in[2], 0) + costs::sgd_each(call));
@@ -85,25 +69,6 @@ void register_ops_shared_update(OpRegistry& ops) {
            .inplace = 0,
            .cost = {flops_of_matmul_sgd_rows},
            .precision = Width::wide});
-  ops.add(
-      {.name = "gather_rows",
-       .doc = "Whole tensors of which every rank brings its own rows, and gets the others'.",
-       .inputs = {"xs..."},
-       .outputs = {"ys"},
-       .attrs = &attr_type<op::PiecesAttrs>(),
-       .infer = infer_gather_rows,
-       .cases =
-           [] {
-             return std::vector<OpCase>{
-                 {{{.shape = {7, 3}}, {.shape = {7}}}, op::PiecesAttrs{.rows = 7}},
-                 {{{.shape = {0, 2}}}, op::PiecesAttrs{.rows = 0}},
-                 {{{.shape = {4, 2}}},
-                  op::PiecesAttrs{.reduce = Symbol("mean"), .rows = 4, .rank = 1, .ranks = 3, .name = Symbol("rows")}}};
-           },
-       .comm = true,
-       .inplace = 0,
-       .cost = costs::moves(),
-       .precision = Width::wide});
 }
 
 }  // namespace starling

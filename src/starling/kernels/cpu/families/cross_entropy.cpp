@@ -1,5 +1,6 @@
 #include "starling/kernels/cpu/loss/cross_entropy.h"
 
+#include "starling/kernels/by_float.h"
 #include "starling/kernels/kernel_table.h"
 
 namespace starling::kernels {
@@ -37,25 +38,16 @@ std::unique_ptr<Plan> plan_cross_entropy_backward(const PlanRequest& request) {
   });
 }
 
-using PlanFn = std::unique_ptr<Plan> (*)(const PlanRequest&);
-void add_by_float(KernelTable& table, const char* op, PlanFn f32, PlanFn f64) {
-  table.add(op, DeviceKind::cpu,
-            {"simd", Accepts::contiguous, [=](const PlanRequest& request) -> std::unique_ptr<Plan> {
-               if (request.in[0].dtype == DType::f32) return f32(request);
-               if (request.in[0].dtype == DType::f64) return f64(request);
-               return nullptr;
-             }});
-}
-
 }  // namespace
 
 void register_cpu_cross_entropy(KernelTable& table) {
-  add_by_float(table, "cross_entropy_sum", plan_cross_entropy<float>, plan_cross_entropy<double>);
-  add_by_float(table, "cross_entropy_backward", plan_cross_entropy_backward<float>,
-               plan_cross_entropy_backward<double>);
-  add_by_float(table, "cross_entropy_weighted", plan_cross_entropy<float>, plan_cross_entropy<double>);
-  add_by_float(table, "cross_entropy_weighted_backward", plan_cross_entropy_backward<float>,
-               plan_cross_entropy_backward<double>);
+  const auto add = [&](const char* op, auto f32, auto f64) {
+    table.add(op, DeviceKind::cpu, {"simd", Accepts::contiguous, plan_by_float(f32, f64)});
+  };
+  for (const char* op : {"cross_entropy_sum", "cross_entropy_weighted"})
+    add(op, plan_cross_entropy<float>, plan_cross_entropy<double>);
+  for (const char* op : {"cross_entropy_backward", "cross_entropy_weighted_backward"})
+    add(op, plan_cross_entropy_backward<float>, plan_cross_entropy_backward<double>);
 }
 
 }  // namespace starling::kernels

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "starling/base/parallel.h"
+#include "starling/kernels/by_float.h"
 #include "starling/kernels/cpu/fused/op_blocks.h"
 #include "starling/kernels/cpu/reduce/reduce.h"
 #include "starling/kernels/kernel_table.h"
@@ -53,11 +54,7 @@ std::unique_ptr<Plan> plan_squared_error(const PlanRequest& request) {
 
 void register_cpu_loss(KernelTable& table) {
   table.add("squared_error", DeviceKind::cpu,
-            {"simd", Accepts::contiguous, [](const PlanRequest& request) -> std::unique_ptr<Plan> {
-               if (request.in[0].dtype == DType::f32) return plan_squared_error<float>(request);
-               if (request.in[0].dtype == DType::f64) return plan_squared_error<double>(request);
-               return nullptr;
-             }});
+            {"simd", Accepts::contiguous, plan_by_float(plan_squared_error<float>, plan_squared_error<double>)});
 }
 
 }  // namespace starling::kernels

@@ -12,51 +12,34 @@
 namespace starling::kernels {
 namespace {
 
-enum class Reduction { sum, mean, max, min, prod, logsumexp, norm };
-
-// Kind of a float reduction, and a norm's p.
-struct What {
-  Reduction reduction;
-  double p = 0;
-  Shape axes{};
-};
+enum class Reduction { sum, mean, max, min, prod };
 
 template <class T>
-void run_pass(const What& what, const T* x, T* y, const ReduceShape& shape, double scale) {
-  switch (what.reduction) {
+void run_pass(Reduction reduction, const T* x, T* y, const ReduceShape& shape, double scale) {
+  switch (reduction) {
     case Reduction::sum:
     case Reduction::mean: return reduce_sum(x, y, shape, scale);
     case Reduction::max: return reduce_max(x, y, shape);
     case Reduction::min: return reduce_min(x, y, shape);
     case Reduction::prod: return reduce_prod(x, y, shape);
-    case Reduction::logsumexp: return reduce_logsumexp(x, y, shape);
-    case Reduction::norm: return reduce_norm(x, y, shape, what.p);  // a norm of norms is the norm of all elements
   }
 }
 
 double over_nothing(Reduction reduction) {
   if (reduction == Reduction::mean) return std::numeric_limits<double>::quiet_NaN();
-  if (reduction == Reduction::prod) return 1;
-  return reduction == Reduction::logsumexp ? -kInfinity : 0.0;
+  return reduction == Reduction::prod ? 1 : 0;
 }
 
 template <class T>
-std::unique_ptr<Plan> plan_floats(const PlanRequest& request, const What& what) {
+std::unique_ptr<Plan> plan_floats(const PlanRequest& request, Reduction reduction) {
   const auto n = request.in[0].shape.numel(), results = request.out[0].shape.numel();
-  const double whole = what.reduction == Reduction::mean ? static_cast<double>(results) / static_cast<double>(n) : 1.0;
+  const double whole = reduction == Reduction::mean ? static_cast<double>(results) / static_cast<double>(n) : 1.0;
   const auto pass = [=](const T* x, T* y, const ReduceShape& shape, bool last) {
-    run_pass(what, x, y, shape, last ? whole : 1.0);
+    run_pass(reduction, x, y, shape, last ? whole : 1.0);
   };
-  const auto copy = [norm = what.reduction == Reduction::norm](const T* x, T* y, std::int64_t count) {
-    for (std::int64_t i = 0; i < count; ++i) y[i] = norm ? std::abs(x[i]) : x[i];
-  };
-  return plan_passes<T, T>(request, what.axes, static_cast<T>(over_nothing(what.reduction)), pass, pass, copy);
-}
-
-std::unique_ptr<Plan> plan_float(const PlanRequest& request, const What& what) {
-  if (request.in[0].dtype == DType::f32) return plan_floats<float>(request, what);
-  if (request.in[0].dtype == DType::f64) return plan_floats<double>(request, what);
-  return nullptr;
+  const auto copy = [](const T* x, T* y, std::int64_t count) { std::copy_n(x, count, y); };
+  return plan_passes<T, T>(request, request.attrs.as<op::ReduceAttrs>().axes, static_cast<T>(over_nothing(reduction)),
+                           pass, pass, copy);
 }
 
 // Integer reduction: f(acc, x) with acc of type Out, the same for the results of earlier passes.
@@ -96,17 +79,11 @@ auto planner(Reduction reduction) {
       case DType::i32: return plan_integer<std::int32_t>(request, reduction);
       case DType::u8: return plan_integer<std::uint8_t>(request, reduction);
       case DType::boolean: return plan_integer<bool>(request, reduction);
-      default: return plan_float(request, {reduction, 0, request.attrs.as<op::ReduceAttrs>().axes});
+      case DType::f32: return plan_floats<float>(request, reduction);
+      case DType::f64: return plan_floats<double>(request, reduction);
+      default: return nullptr;
     }
   };
-}
-
-std::unique_ptr<Plan> plan_logsumexp(const PlanRequest& request) {
-  return plan_float(request, {Reduction::logsumexp, 0, request.attrs.as<op::ReduceAttrs>().axes});
-}
-std::unique_ptr<Plan> plan_norm(const PlanRequest& request) {
-  const auto& attrs = request.attrs.as<op::NormAttrs>();
-  return plan_float(request, {Reduction::norm, attrs.p, attrs.axes});
 }
 
 auto plan_test(bool every) {
@@ -160,8 +137,6 @@ void register_cpu_reduce(KernelTable& table) {
   add("max", planner(Reduction::max));
   add("min", planner(Reduction::min));
   add("prod", planner(Reduction::prod));
-  add("logsumexp", plan_logsumexp);
-  add("norm", plan_norm);
   add("any", plan_test(false));
   add("all", plan_test(true));
   add("max_backward", extreme_backward_planner(true));

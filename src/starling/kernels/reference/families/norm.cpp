@@ -4,7 +4,6 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/reduce_walk.h"
 #include "starling/ops/api/reduce.h"
-#include "starling/ops/api/variance.h"
 
 namespace starling::kernels {
 namespace {
@@ -39,30 +38,6 @@ struct Norm {
   }
 };
 
-struct Variance {
-  std::int64_t correction;
-  bool root;
-  template <class V>
-  V operator()(const auto& each) const {
-    double total = 0, count = 0, squares = 0;
-    each([&](V x) {
-      total += x;
-      ++count;
-    });
-    const double mean = total / count;
-    each([&](V x) { squares += (x - mean) * (x - mean); });
-    const double variance = squares / std::max(count - static_cast<double>(correction), 0.0);
-    return root ? std::sqrt(variance) : variance;
-  }
-};
-
-auto plan_variance(bool root) {
-  return [root](const PlanRequest& request) {
-    const auto& attrs = request.attrs.as<op::VarAttrs>();
-    return plan_reduction_in<double>(request, attrs.axes, Variance{attrs.correction, root});
-  };
-}
-
 }  // namespace
 
 void register_reference_norm(KernelTable& table) {
@@ -76,8 +51,6 @@ void register_reference_norm(KernelTable& table) {
     const auto& attrs = request.attrs.as<op::NormAttrs>();
     return plan_reduction_in<double>(request, attrs.axes, Norm{attrs.p});
   });
-  add("var", plan_variance(false));
-  add("std", plan_variance(true));
 }
 
 }  // namespace starling::kernels

@@ -21,7 +21,6 @@ double times(double a, double b) { return a * b; }
 std::int64_t times(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
 }
-bool beats(bool largest, auto x, auto best) { return (largest ? x > best : x < best) || (x != x && best == best); }
 
 struct Sum {
   template <class V>
@@ -56,19 +55,15 @@ struct Mean {
 };
 struct Extreme {
   bool largest;
-  bool where;
   template <class V>
   V operator()(const auto& each) const {
     V best = 0;
-    std::int64_t at = 0, i = 0;
+    bool first = true;
     each([&](V x) {
-      if (i == 0 || beats(largest, x, best)) {
-        best = x;
-        at = i;
-      }
-      ++i;
+      if (first || reference::beats(largest, x, best)) best = x;
+      first = false;
     });
-    return where ? static_cast<V>(at) : best;
+    return best;
   }
 };
 struct Test {
@@ -120,10 +115,8 @@ void register_reference_reduce(KernelTable& table) {
   add("sum", Accepts::strided, planner(Sum{}));
   add("prod", Accepts::strided, planner(Product{}));
   add("mean", Accepts::strided, planner(Mean{}));
-  add("max", Accepts::strided, planner(Extreme{true, false}));
-  add("min", Accepts::strided, planner(Extreme{false, false}));
-  add("argmax", Accepts::strided, planner(Extreme{true, true}));
-  add("argmin", Accepts::strided, planner(Extreme{false, true}));
+  add("max", Accepts::strided, planner(Extreme{true}));
+  add("min", Accepts::strided, planner(Extreme{false}));
   add("any", Accepts::strided, planner(Test{false}));
   add("all", Accepts::strided, planner(Test{true}));
   add("max_backward", Accepts::contiguous, plan_extreme_backward(true));

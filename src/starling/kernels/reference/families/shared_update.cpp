@@ -1,7 +1,6 @@
 #include "starling/ops/def/shared_update.h"
 
 #include "starling/base/bytes.h"
-#include "starling/base/error.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 #include "starling/kernels/reference/product.h"
@@ -29,22 +28,10 @@ std::unique_ptr<Plan> plan_matmul_sgd_rows(const PlanRequest& request) {
   });
 }
 
-// Gather on a single rank, which has all rows.
-std::unique_ptr<Plan> plan_gather_rows(const PlanRequest& request) {
-  std::vector<std::size_t> bytes;
-  for (const auto& in : request.in) bytes.push_back(bytes_of(in));
-  return make_plan([bytes](const Launch& launch) {
-    check(launch.context.comm == nullptr,
-          "[gather_rows] expected the kernel of the communicator, got the one for a single rank");
-    for (std::size_t i = 0; i < bytes.size(); ++i) copy_bytes(launch.out[i], launch.in[i], bytes[i]);
-  });
-}
-
 }  // namespace
 
 void register_reference_shared_update(KernelTable& table) {
   table.add("matmul_sgd_rows", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_matmul_sgd_rows));
-  table.add("gather_rows", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_gather_rows));
 }
 
 }  // namespace starling::kernels
