@@ -170,4 +170,12 @@ const std::string* elementwise_expression(std::string_view op) {
   return it == expressions().end() ? nullptr : &it->second;
 }
 
+std::unique_ptr<kernels::Plan> plan_copy(const kernels::PlanRequest& request) {
+  const kernels::ArgDesc& in = request.in[0];
+  return plan_chain({.shape = in.shape,
+                     .operands = {{in.dtype, in.strides}},
+                     .steps = {{"a", {0}, request.out[0].dtype}},
+                     .outputs = {1}});
+}
+
 }  // namespace starling::cuda

@@ -41,4 +41,7 @@ std::string chain_source(const Chain& chain);
 // Null where a dtype has no C type on the device (f16, bf16).
 std::unique_ptr<kernels::Plan> plan_chain(const Chain& chain);
 
+// Copy of an operand's elements in row-major order, to another dtype or shape.
+std::unique_ptr<kernels::Plan> plan_copy(const kernels::PlanRequest& request);
+
 }  // namespace starling::cuda

@@ -19,21 +19,11 @@ std::unique_ptr<Plan> plan_full(const PlanRequest& request) {
       {.shape = attrs.shape, .operands = {}, .steps = {{literal(attrs.value), {}, attrs.dtype}}, .outputs = {0}});
 }
 
-// Copy of an operand's elements in row-major order, to another dtype or shape.
-std::unique_ptr<Plan> plan_copy(const PlanRequest& request) {
-  const ArgDesc& in = request.in[0];
-  return cuda::plan_chain({.shape = in.shape,
-                           .operands = {{in.dtype, in.strides}},
-                           .steps = {{"a", {0}, request.out[0].dtype}},
-                           .outputs = {1}});
-}
-
 }  // namespace
 
 void register_cuda_creation(KernelTable& table) {
   table.add("full", DeviceKind::cuda, {"nvrtc", Accepts::contiguous, plan_full});
-  for (const char* op : {"cast", "identity", "reshape"})
-    table.add(op, DeviceKind::cuda, {"nvrtc", Accepts::strided, plan_copy});
+  table.add("cast", DeviceKind::cuda, {"nvrtc", Accepts::strided, cuda::plan_copy});
 }
 
 }  // namespace starling::kernels

@@ -2,12 +2,10 @@
 
 #include <limits>
 
-#include "starling/kernels/cuda/product.h"
+#include "starling/kernels/cuda/product_plans.h"
 #include "starling/kernels/cuda/stream.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/strides.h"
-#include "starling/ops/api/state.h"
-#include "starling/ops/def/state.h"
 
 namespace starling::kernels {
 namespace {
@@ -33,44 +31,6 @@ bool fits(std::int64_t a, std::int64_t b, std::int64_t c) {
   return std::max({a, b, c}) <= std::numeric_limits<int>::max();
 }
 
-// Product of the last two dimensions of operands that may be transposed in memory.
-ProductSpec spec_of(const ArgDesc& a, const ArgDesc& b, bool trans_a, bool trans_b) {
-  const auto rows = [](const ArgDesc& x, bool trans) {
-    return static_cast<int>(x.shape[x.shape.rank() - (trans ? 1 : 2)]);
-  };
-  const auto columns = [](const ArgDesc& x, bool trans) {
-    return static_cast<int>(x.shape[x.shape.rank() - (trans ? 2 : 1)]);
-  };
-  return {.m = rows(a, trans_a),
-          .n = columns(b, trans_b),
-          .k = columns(a, trans_a),
-          .trans_a = trans_a != !a.contiguous(),
-          .trans_b = trans_b != !b.contiguous()};
-}
-
-bool is_plannable(const PlanRequest& request) {
-  for (const auto& arg : request.in) {
-    for (auto size : arg.shape) {
-      if (size > std::numeric_limits<int>::max()) return false;
-    }
-  }
-  return cuda::all_f32(request.in);
-}
-
-// Product of each pair of matrices of a batch, at offsets in elements; `fill` adds the epilogue's pointers.
-template <class Fill>
-std::unique_ptr<Plan> plan_product(const ProductSpec& spec, std::size_t a, Fill fill) {
-  if (spec.m == 0 || spec.n == 0) return make_plan([](const Launch&) {});
-  const auto product = cuda::best_product(spec);
-  return make_plan(product->scratch_bytes, [=](const Launch& launch) {
-    Gemm gemm = cuda::empty_gemm(spec);
-    gemm.a = input<float>(launch, a);
-    gemm.b = input<float>(launch, a + 1);
-    fill(gemm, launch);
-    product->run(gemm, launch.scratch, stream_of(launch));
-  });
-}
-
 struct Pair {
   std::int64_t a, b;
 };
@@ -83,7 +43,7 @@ Shape leading(const Shape& shape) {
 }
 
 // Offsets of the operands of each product of a batch.
-std::vector<Pair> places(const PlanRequest& request) {
+std::vector<Pair> batch_offsets(const PlanRequest& request) {
   const Shape batch = leading(request.out[0].shape);
   const auto strides = [&](const ArgDesc& arg) {
     return broadcast_strides(leading(arg.shape), leading(arg.strides), batch);
@@ -97,15 +57,15 @@ std::vector<Pair> places(const PlanRequest& request) {
 }
 
 std::unique_ptr<Plan> plan_matmul(const PlanRequest& request) {
-  if (!is_plannable(request)) return nullptr;
+  if (!cuda::is_product(request)) return nullptr;
   const auto& at = request.attrs.as<op::MatmulAttrs>();
-  const ProductSpec spec = spec_of(request.in[0], request.in[1], at.trans_a, at.trans_b);
+  const ProductSpec spec = cuda::product_spec(request.in[0], request.in[1], at.trans_a, at.trans_b);
   if (request.out[0].shape.rank() == 2) {
-    return plan_product(spec, 0, [](Gemm& gemm, const Launch& launch) { gemm.c = output<float>(launch, 0); });
+    return cuda::plan_product(spec, 0, [](Gemm& gemm, const Launch& launch) { gemm.c = output<float>(launch, 0); });
   }
   if (request.out[0].shape.numel() == 0) return make_plan([](const Launch&) {});
   const auto product = cuda::best_product(spec);
-  return make_plan(product->scratch_bytes, [=, pairs = places(request)](const Launch& launch) {
+  return make_plan(product->scratch_bytes, [=, pairs = batch_offsets(request)](const Launch& launch) {
     for (std::size_t i = 0; i < pairs.size(); ++i) {
       Gemm gemm = cuda::empty_gemm(spec);
       gemm.a = input<float>(launch, 0) + pairs[i].a;
@@ -117,7 +77,7 @@ std::unique_ptr<Plan> plan_matmul(const PlanRequest& request) {
 }
 
 std::unique_ptr<Plan> plan_linear(const PlanRequest& request) {
-  if (!is_plannable(request)) return nullptr;
+  if (!cuda::is_product(request)) return nullptr;
   const Shape& w = request.in[1].shape;
   const bool bias = request.in.size() == 3;
   const auto rows = w[0] > 0 ? request.out[0].shape.numel() / w[0] : 0;
@@ -128,37 +88,21 @@ std::unique_ptr<Plan> plan_linear(const PlanRequest& request) {
                          .trans_b = true,
                          .activation = activation_of(request.attrs.as<op::LinearAttrs>().activation),
                          .bias = bias};
-  return plan_product(spec, 0, [bias](Gemm& gemm, const Launch& launch) {
+  return cuda::plan_product(spec, 0, [bias](Gemm& gemm, const Launch& launch) {
     gemm.c = output<float>(launch, 0);
     if (bias) gemm.bias = input<float>(launch, 2);
   });
 }
 
 std::unique_ptr<Plan> plan_matmul_act(const PlanRequest& request) {
-  if (!is_plannable(request) || request.out[0].shape.rank() != 2) return nullptr;
+  if (!cuda::is_product(request) || request.out[0].shape.rank() != 2) return nullptr;
   const auto& at = request.attrs.as<op::MatmulActAttrs>();
-  ProductSpec spec = spec_of(request.in[0], request.in[1], at.trans_a, at.trans_b);
+  ProductSpec spec = cuda::product_spec(request.in[0], request.in[1], at.trans_a, at.trans_b);
   spec.epilogue = Epilogue::backward;
   spec.activation = activation_of(at.activation);
-  return plan_product(spec, 0, [](Gemm& gemm, const Launch& launch) {
+  return cuda::plan_product(spec, 0, [](Gemm& gemm, const Launch& launch) {
     gemm.c = output<float>(launch, 0);
     gemm.y = input<float>(launch, 2);
-  });
-}
-
-std::unique_ptr<Plan> plan_matmul_sgd(const PlanRequest& request) {
-  if (!is_plannable(request) || request.out[0].shape.rank() != 2) return nullptr;
-  const auto at = request.attrs.as<op::MatmulSgdAttrs>();
-  ProductSpec spec = spec_of(request.in[2], request.in[3], at.trans_a, at.trans_b);
-  spec.epilogue = Epilogue::sgd;
-  return plan_product(spec, 2, [at](Gemm& gemm, const Launch& launch) {
-    gemm.w = input<float>(launch, 0);
-    gemm.v = input<float>(launch, 1);
-    gemm.w_out = output<float>(launch, 0);
-    gemm.v_out = output<float>(launch, 1);
-    gemm.lr = input<float>(launch, 4);
-    gemm.momentum = static_cast<float>(at.momentum);
-    gemm.decay = static_cast<float>(at.weight_decay);
   });
 }
 
@@ -168,7 +112,6 @@ void register_cuda_matmul(KernelTable& table) {
   table.add("matmul", DeviceKind::cuda, {"gemm", Accepts::transposed, plan_matmul});
   table.add("linear", DeviceKind::cuda, {"gemm", Accepts::contiguous, plan_linear});
   table.add("matmul_act", DeviceKind::cuda, {"gemm", Accepts::contiguous, plan_matmul_act});
-  table.add("matmul_sgd", DeviceKind::cuda, {"gemm", Accepts::contiguous, plan_matmul_sgd});
 }
 
 }  // namespace starling::kernels

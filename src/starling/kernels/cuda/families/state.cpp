@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "starling/kernels/cuda/device/sgd.h"
+#include "starling/kernels/cuda/elementwise.h"
+#include "starling/kernels/cuda/product_plans.h"
 #include "starling/kernels/cuda/stream.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/def/state.h"
@@ -40,11 +42,29 @@ std::unique_ptr<Plan> plan_sgd(const PlanRequest& request) {
   });
 }
 
+std::unique_ptr<Plan> plan_matmul_sgd(const PlanRequest& request) {
+  if (!cuda::is_product(request) || request.out[0].shape.rank() != 2) return nullptr;
+  const auto at = request.attrs.as<op::MatmulSgdAttrs>();
+  cuda::ProductSpec spec = cuda::product_spec(request.in[2], request.in[3], at.trans_a, at.trans_b);
+  spec.epilogue = device::Epilogue::sgd;
+  return cuda::plan_product(spec, 2, [at](device::Gemm& gemm, const Launch& launch) {
+    gemm.w = input<float>(launch, 0);
+    gemm.v = input<float>(launch, 1);
+    gemm.w_out = output<float>(launch, 0);
+    gemm.v_out = output<float>(launch, 1);
+    gemm.lr = input<float>(launch, 4);
+    gemm.momentum = static_cast<float>(at.momentum);
+    gemm.decay = static_cast<float>(at.weight_decay);
+  });
+}
+
 }  // namespace
 
 void register_cuda_state(KernelTable& table) {
   table.add("sgd_update", DeviceKind::cuda, {"sgd", Accepts::contiguous, plan_sgd});
   table.add("sgd_update_many", DeviceKind::cuda, {"sgd", Accepts::contiguous, plan_sgd});
+  table.add("matmul_sgd", DeviceKind::cuda, {"gemm", Accepts::contiguous, plan_matmul_sgd});
+  table.add("identity", DeviceKind::cuda, {"nvrtc", Accepts::strided, cuda::plan_copy});
 }
 
 }  // namespace starling::kernels
