@@ -8,7 +8,7 @@ Rules, each printed with file, line and name:
   op-table         what is true of an op stands in its definition: no lists of op names outside ops/ and the folders of
                    kernels (families, blocks), which are found by name; a pass names the ops it matches or builds
   family-stem      kernels stand in files of the name of the family in ops/families that defines their ops, so that a family
-                   is found in every room by one name
+                   is found in every room by one name; ops that a file registers by name are looked up where they are defined
   second-definition  a type is defined twice in one namespace, which no linker notices
   long-file        a file over 500 lines has more than one subject (a warning, not a failure)
 """
@@ -34,6 +34,7 @@ FAMILY_FOLDERS = ("kernels/*/families", "dist/families", "train/families")
 # Files there that are of no one family.
 NO_FAMILIES = {
     "elementwise": "one kernel for the ops of all elementwise families",
+    "view_ops": "one kernel for the view ops of all families",
 }
 
 # Folder of an optional part: how the words of its macros begin, and how its headers' names begin.
@@ -54,6 +55,11 @@ INCLUDE_SYSTEM = re.compile(r"\s*#\s*include\s+<([^>]+)>")
 CONDITIONAL = re.compile(r"\s*#\s*(?:if|ifdef|ifndef|elif)\b(.*)")
 # How ops/families/*.cpp and ops/updates/*.h name an op: in a definition, in a call of a helper that makes one, and where it is looked up.
 OP_NAME = re.compile(r'(?:\.name|\bkName)\s*=\s*"(\w+)"|\b\w+\(\s*"(\w+)"\s*,\s*"[^"]|\bnamed_op<"(\w+)">|\bfind_op\("(\w+)"\)')
+# How a family names the op it defines: in the definition, or before the sentence about it in a call of a helper.
+DEFINED_OP = re.compile(r'\.name\s*=\s*"(\w+)"|[({,]\s*"(\w+)"\s*,\s*"(?!\[)[^"\n]*\s[^"\n]*"')
+REGISTRATION = re.compile(r"^void register_\w+\(.*?^\}", flags=re.S | re.M)
+# An op that a kernel is registered for; a kernel begins with its own name and what it accepts.
+REGISTERED_OP = re.compile(r'(?:[(,]|\{(?!\s*"\w+"\s*,\s*(?:kernels::)?Accepts))\s*"(\w+)"')
 TABLE_ROW = re.compile(r"\|([^|]+)\|[^|]*\|([^|]+)\|\s*$")
 
 
@@ -221,14 +227,38 @@ def check_definitions(tree: pathlib.Path):
                 yield Finding(file, line, "second-definition", f"{namespace}::{name} is defined at {known[0]}:{known[1]} too")
 
 
+def read_families(tree: pathlib.Path) -> dict[str, set[str]]:
+    """Family to the ops whose names its file spells out; names that are put together there are not known."""
+    files = sorted((tree / "src" / "starling" / "ops" / "families").glob("*.cpp"))
+    found = {path.stem: DEFINED_OP.findall(without_comments(path.read_text(encoding="utf-8"))) for path in files}
+    return {family: {name or before for name, before in matches} for family, matches in found.items()}
+
+
+def registered_ops(text: str):
+    """(line, name) of every quoted word by which a source may register a kernel."""
+    text = without_comments(text)
+    for body in REGISTRATION.finditer(text):
+        for match in REGISTERED_OP.finditer(body[0]):
+            yield text.count("\n", 0, body.start() + match.start(1)) + 1, match[1]
+
+
 def check_families(tree: pathlib.Path):
     house = tree / "src" / "starling"
-    stems = {path.stem for path in (house / "ops" / "families").glob("*.cpp")}
+    families = read_families(tree)
     for folder in FAMILY_FOLDERS:
         for source in sorted(path for path in house.glob(f"{folder}/*") if path.suffix in SOURCES):
-            if source.stem not in stems and source.stem not in NO_FAMILIES:
-                missing = f"no family ops/families/{source.stem}.cpp: name the file after the family that defines its ops"
-                yield Finding(source.relative_to(tree), 1, "family-stem", missing)
+            file, stem = source.relative_to(tree), source.stem
+            if stem in NO_FAMILIES:
+                continue
+            if stem not in families:
+                missing = f"no family ops/families/{stem}.cpp: name the file after the family that defines its ops"
+                yield Finding(file, 1, "family-stem", missing)
+                continue
+            for line, name in registered_ops(source.read_text(encoding="utf-8")):
+                homes = [family for family, ops in families.items() if name in ops]
+                if homes and stem not in homes:
+                    elsewhere = f"{name} is defined in ops/families/{homes[0]}.cpp: its kernel belongs into a file of that name"
+                    yield Finding(file, line, "family-stem", elsewhere)
 
 
 def check_paragraphs(tree: pathlib.Path, readme: str, allowed: dict[str, set[str]]):

@@ -116,8 +116,35 @@ class CheckRooms(unittest.TestCase):
             self.refuses(family | {f"src/starling/{folder}/helpers.h": ""}, f"src/starling/{folder}/helpers.h:1: error [family-stem]")
             self.accepts(family | {f"src/starling/{folder}/pool.cpp": ""})
 
+    def test_refuses_a_kernel_in_the_file_of_another_family(self):
+        ops = {
+            "src/starling/ops/families/pool.cpp": 'ops.add({.name = "max_pool",\n',
+            "src/starling/ops/families/avg_pool.cpp": 'ops.add(avg_op("avg_pool", "The mean of each window."));\n',
+            "src/starling/ops/families/comm.cpp": 'check(reduce == "max_pool", "[comm] expected a sum");\n',
+        }
+        cpu = "src/starling/kernels/cpu/families"
+        added = 'void register_cpu_pool(KernelTable& table) {{\n  table.add("max_pool", DeviceKind::cpu, {{"rows", Accepts::all, plan}});\n{}}}\n'
+        refused = f"{cpu}/pool.cpp:3: error [family-stem] avg_pool is defined in ops/families/avg_pool.cpp"
+        for line in (
+            '  table.add("avg_pool", DeviceKind::cpu, plan);\n',
+            '  add_norm(table, "avg_pool");\n',
+            '  add("avg_pool", Accepts::strided, plan);\n',
+            '  for (const char* op : {"avg_pool", "max_pool"}) add(op, plan);\n',
+        ):
+            self.refuses(ops | {f"{cpu}/pool.cpp": added.format(line)}, refused)
+        for line in (
+            '  table.add("max_pool", DeviceKind::cpu, {"avg_pool", Accepts::all, plan});\n',  # the name of a kernel
+            '  // add("avg_pool", plan);\n',
+            '  add("max_" + name, plan);\n',
+        ):
+            self.accepts(ops | {f"{cpu}/pool.cpp": added.format(line)})
+        self.accepts(ops | {f"{cpu}/pool.cpp": 'Plan plan() { find_op("avg_pool"); }\n' + added.format("")})
+
     def test_accepts_the_one_kernel_of_all_elementwise_families(self):
-        self.accepts({"src/starling/kernels/cpu/families/elementwise.cpp": ""})
+        ops = {"src/starling/ops/families/unary.cpp": '.name = "neg"\n'}
+        for name in ("elementwise", "view_ops"):
+            added = f'void register_cpu_{name}(KernelTable& table) {{\n  add(table, "neg");\n}}\n'
+            self.accepts(ops | {f"src/starling/kernels/cpu/families/{name}.cpp": added})
 
     def test_accepts_an_include_in_a_comment(self):
         self.accepts({"src/starling/base/good.h": '// #include "starling/ops/add.h"\n/*\n#include "starling/ops/add.h"\n*/\n'})
