@@ -24,7 +24,7 @@ std::unique_ptr<Plan> plan_root(const PlanRequest& request) {
 struct OwnRows {
   std::size_t begin = 0, bytes = 0, whole = 0;
   OwnRows(const ArgDesc& arg, const op::PiecesAttrs& a) : whole(bytes_of(arg)) {
-    const Piece piece = piece_of(arg.shape[0], static_cast<int>(a.rank), static_cast<int>(a.ranks));
+    const auto piece = piece_of(arg.shape[0], static_cast<int>(a.rank), static_cast<int>(a.ranks));
     const std::size_t row = arg.shape[0] > 0 ? whole / static_cast<std::size_t>(arg.shape[0]) : 0;
     begin = static_cast<std::size_t>(piece.begin) * row;
     bytes = static_cast<std::size_t>(piece.size) * row;
