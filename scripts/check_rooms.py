@@ -58,8 +58,8 @@ OP_NAME = re.compile(r'(?:\.name|\bkName)\s*=\s*"(\w+)"|\b\w+\(\s*"(\w+)"\s*,\s*
 # How a family names the op it defines: in the definition, or before the sentence about it in a call of a helper.
 DEFINED_OP = re.compile(r'\.name\s*=\s*"(\w+)"|[({,]\s*"(\w+)"\s*,\s*"(?!\[)[^"\n]*\s[^"\n]*"')
 REGISTRATION = re.compile(r"^void register_\w+\(.*?^\}", flags=re.S | re.M)
-# An op that a kernel is registered for; the kernel's own name comes before what it accepts.
-REGISTERED_OP = re.compile(r'[({,]\s*"(\w+)"(?!\s*,\s*(?:kernels::)?Accepts)')
+# An op that a kernel is registered for; a kernel begins with its own name and what it accepts.
+REGISTERED_OP = re.compile(r'(?:[(,]|\{(?!\s*"\w+"\s*,\s*(?:kernels::)?Accepts))\s*"(\w+)"')
 TABLE_ROW = re.compile(r"\|([^|]+)\|[^|]*\|([^|]+)\|\s*$")
 
 

@@ -128,6 +128,7 @@ class CheckRooms(unittest.TestCase):
         for line in (
             '  table.add("avg_pool", DeviceKind::cpu, plan);\n',
             '  add_norm(table, "avg_pool");\n',
+            '  add("avg_pool", Accepts::strided, plan);\n',
             '  for (const char* op : {"avg_pool", "max_pool"}) add(op, plan);\n',
         ):
             self.refuses(ops | {f"{cpu}/pool.cpp": added.format(line)}, refused)
