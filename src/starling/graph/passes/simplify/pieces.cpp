@@ -91,16 +91,15 @@ ValueId one_of_all(Site& site) { return site.type(site.in(0)) == site.out() ? si
 
 ValueId flip_flipped(Site& site) {
   const Node& inner = site.maker_of(0);
-  const auto sorted = [&](const Node& node) {
-    Shape axes;
+  const auto axes_of = [&](const Node& node) {  // one bit each
+    unsigned axes = 0;
     for (auto axis : node.attrs.as<op::FlipAttrs>().axes)
-      axes.push_back(normalize_axis(axis, site.out().shape.rank(), "flip"));
-    std::sort(&axes[0], &axes[0] + axes.rank());
+      axes |= 1u << normalize_axis(axis, site.out().shape.rank(), "flip");
     return axes;
   };
   if (site.node().attrs.as<op::FlipAttrs>().axes.empty()) return site.in(0);
   if (!is_op(inner, "flip") || !inner.after.empty() || inner.attrs.as<op::FlipAttrs>().axes.empty()) return kNoRewrite;
-  return sorted(inner) == sorted(site.node()) ? inner.in[0] : kNoRewrite;
+  return axes_of(inner) == axes_of(site.node()) ? inner.in[0] : kNoRewrite;
 }
 
 constexpr SimplifyRule kRules[] = {
