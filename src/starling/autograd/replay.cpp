@@ -81,9 +81,9 @@ void Watcher::read(const Tensor& tensor) {
 
 // The copy goes through the interpreter below, which may be a replay with substitutes of its own.
 Tensor Watcher::copy_of(const Tensor& tensor) {
-  const Tensor now = below_.apply(named_op<"identity">(), {&tensor, 1}, op::NoAttrs{})[0];
+  Tensor now = below_.apply(named_op<"identity">(), {&tensor, 1}, op::NoAttrs{})[0];
   if (!(now.impl()->storage == tensor.impl()->storage)) return now;
-  const Tensor copy = empty(tensor.shape(), tensor.dtype(), tensor.device());
+  Tensor copy = empty(tensor.shape(), tensor.dtype(), tensor.device());
   const Tensor target[] = {copy};
   eager_interpreter().apply_into(named_op<"identity">(), {&tensor, 1}, op::NoAttrs{}, target);
   return copy;

@@ -42,10 +42,10 @@ class Kinds {
  public:
   // `make` is called with `const Options&`.
   template <HasSettings Options, class F>
-  void add(const std::string& name, std::string doc, F make) {
+  void add(const std::string& name, const std::string& doc, F make) {
     check(!kinds_.contains(name), "[kinds] expected a new name, got '{}' again", name);
     kinds_[name] = {
-        .doc = std::move(doc),
+        .doc = doc,
         .settings = Options::settings(),
         .defaults = std::make_shared<const Options>(),
         .read = [](const ConfigNode& map, const std::vector<std::string>& also) -> std::shared_ptr<const void> {

@@ -72,7 +72,7 @@ Setting make_setting(std::string_view key, std::string_view doc, ErasedMember me
 }
 
 Setting make_choice(std::string_view key, std::string_view doc, ErasedMember member, const EnumType& type,
-                    std::vector<std::string> names) {
+                    const std::vector<std::string>& names) {
   nlohmann::json schema = choice_schema(names);
   return {.key = std::string(key),
           .doc = std::string(doc),

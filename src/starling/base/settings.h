@@ -177,7 +177,7 @@ constexpr EnumType kEnumType = {
     [](const void* member) { return static_cast<std::size_t>(*static_cast<const E*>(member)); }};
 
 Setting make_choice(std::string_view key, std::string_view doc, ErasedMember member, const EnumType& type,
-                    std::vector<std::string> names);
+                    const std::vector<std::string>& names);
 
 }  // namespace detail
 
@@ -190,9 +190,9 @@ Setting setting(std::string_view key, T S::*member, std::string_view doc, Settin
 
 // Setting of an enum whose values 0, 1, 2… have these names.
 template <class S, class E>
-  requires std::is_enum_v<E> Setting choice(std::string_view key, E S::*member, std::vector<std::string> names,
+  requires std::is_enum_v<E> Setting choice(std::string_view key, E S::*member, const std::vector<std::string>& names,
                                             std::string_view doc) {
-    return detail::make_choice(key, doc, detail::erased_member(member), detail::kEnumType<E>, std::move(names));
+    return detail::make_choice(key, doc, detail::erased_member(member), detail::kEnumType<E>, names);
   }
 
 // Marks a setting as required.

@@ -61,6 +61,7 @@ class SmallVector {
   void clear() { resize(0); }
   void reserve(std::size_t capacity) {
     if (capacity <= capacity_) return;
+    // NOLINTNEXTLINE(bugprone-sizeof-expression): T may be a pointer
     auto* grown = static_cast<T*>(::operator new(capacity * sizeof(T), std::align_val_t(alignof(T))));
     std::uninitialized_move_n(data_, size_, grown);
     std::destroy_n(data_, size_);
@@ -102,7 +103,7 @@ class SmallVector {
     other.clear();
   }
 
-  alignas(T) std::byte inline_[N * sizeof(T)];
+  alignas(T) std::byte inline_[N * sizeof(T)];  // NOLINT(bugprone-sizeof-expression): T may be a pointer
   T* data_ = inline_data();
   std::size_t size_ = 0;
   std::size_t capacity_ = N;

@@ -12,7 +12,7 @@
 namespace starling::cli {
 namespace {
 
-constexpr optim::SgdOptions kSgd{.lr = 0.01, .momentum = 0.9};
+const optim::SgdOptions kSgd{.lr = 0.01, .momentum = 0.9};
 constexpr std::int64_t kSeed = 1;
 
 zoo::Recipe find_recipe(const BenchOptions& options) {
@@ -116,7 +116,7 @@ Tensor BenchNet::step() {
 
 Tensor BenchNet::step_of_rank(std::span<const Tensor> fields) {
   const std::int64_t all = batch() * strategy_->world();
-  const Tensor loss = compiled_.call(fields, GlobalRows{strategy_->program_rows(all)})[0];
+  Tensor loss = compiled_.call(fields, GlobalRows{strategy_->program_rows(all)})[0];
   strategy_->after_update(steps_++, static_cast<double>(all));
   return loss;
 }

@@ -92,7 +92,9 @@ Tensor MultiHeadAttention::attend(const Tensor& query, const Tensor& memory, con
 TensorList MultiHeadAttention::forward_list(std::span<const Tensor> xs) {
   check(!xs.empty() && xs.size() <= 4,
         "[MultiHeadAttention] expected query, key, value and mask at most, got {} inputs", xs.size());
-  const Tensor query = xs[0], key = nth(xs, 1).defined() ? xs[1] : query, value = nth(xs, 2).defined() ? xs[2] : key;
+  const Tensor& query = xs[0];
+  const Tensor& key = nth(xs, 1).defined() ? xs[1] : query;
+  const Tensor& value = nth(xs, 2).defined() ? xs[2] : key;
   expect_sequence("MultiHeadAttention", "queries", query, options_.width);
   expect_sequence("MultiHeadAttention", "keys", key, options_.key_width);
   expect_sequence("MultiHeadAttention", "values", value, options_.value_width);

@@ -45,11 +45,11 @@ class Parallel : public Module {
  public:
   explicit Parallel(Join join = Join::concat, std::int64_t axis = 1) : join_(join), axis_(axis) {}
   template <class M>
-  Parallel& add(std::string name, M branch) {
-    return add_shared(std::move(name), std::make_shared<M>(std::move(branch)));
+  Parallel& add(const std::string& name, M branch) {
+    return add_shared(name, std::make_shared<M>(std::move(branch)));
   }
-  Parallel& add_shared(std::string name, std::shared_ptr<Module> branch) {
-    branches_.push_back(add_module(std::move(name), std::move(branch)));
+  Parallel& add_shared(const std::string& name, std::shared_ptr<Module> branch) {
+    branches_.push_back(add_module(name, std::move(branch)));
     return *this;
   }
 

@@ -91,7 +91,7 @@ class Entries {
   std::string name_of(const ConfigNode& item, const std::string& kind) {
     const int number = ++numbers_[kind];
     const auto given = item.is_map() ? item.find("name") : std::nullopt;
-    const std::string name = given ? given->as_string() : fmt::format("{}_{}", kind, number);
+    std::string name = given ? given->as_string() : fmt::format("{}_{}", kind, number);
     const ConfigNode& place = given ? *given : item;
     if (name.empty() || name.find('.') != std::string::npos || name == kInput)
       place.refuse("a name without dots, other than 'input'", fmt::format("'{}'", name));

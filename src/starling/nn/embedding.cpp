@@ -73,8 +73,10 @@ Tensor SinusoidalPositions::forward(const Tensor& x) {
   if (x.rank() != 3) fail("[SinusoidalPositions] expected x [n, t, width], got {}", to_string(x.type()));
   const std::int64_t tokens = x.size(1), width = x.size(2);
   std::vector<double> rates, places;
-  for (std::int64_t i = 0; i < width; ++i)
-    rates.push_back(std::pow(base_, -static_cast<double>(i / 2 * 2) / static_cast<double>(width)));
+  for (std::int64_t i = 0; i < width; ++i) {
+    const std::int64_t even = i - i % 2;
+    rates.push_back(std::pow(base_, -static_cast<double>(even) / static_cast<double>(width)));
+  }
   places.reserve(static_cast<std::size_t>(tokens * width));
   for (std::int64_t t = 0; t < tokens; ++t) {
     for (std::size_t i = 0; i < rates.size(); ++i) {

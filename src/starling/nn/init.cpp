@@ -30,7 +30,8 @@ Fans fans_of(const Shape& shape, InitKind kind) {
   check(shape.rank() >= 2 && shape.numel() > 0,
         "[init] expected a weight with two dimensions or more for {}, which looks at fans, got {}", name(kind),
         to_string(shape));
-  const auto each = static_cast<double>(shape.numel() / shape[0] / shape[1]);
+  const std::int64_t taps = shape.numel() / shape[0] / shape[1];
+  const auto each = static_cast<double>(taps);
   return {static_cast<double>(shape[1]) * each, static_cast<double>(shape[0]) * each};
 }
 

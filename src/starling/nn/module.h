@@ -85,8 +85,8 @@ class Module {
   Tensor& add_parameter(std::string name, Tensor value);
   Tensor& add_buffer(std::string name, Tensor value);
   template <class M>
-  std::shared_ptr<M> add_module(std::string name, std::shared_ptr<M> module) {
-    add_child(std::move(name), module);
+  std::shared_ptr<M> add_module(const std::string& name, std::shared_ptr<M> module) {
+    add_child(name, module);
     return module;
   }
 
@@ -117,11 +117,11 @@ class Sequential : public Module {
  public:
   Sequential() = default;
   template <class M>
-  Sequential& add(std::string name, M module) {
-    return add_shared(std::move(name), std::make_shared<M>(std::move(module)));
+  Sequential& add(const std::string& name, M module) {
+    return add_shared(name, std::make_shared<M>(std::move(module)));
   }
-  Sequential& add_shared(std::string name, std::shared_ptr<Module> module) {
-    steps_.push_back(add_module(std::move(name), std::move(module)));
+  Sequential& add_shared(const std::string& name, std::shared_ptr<Module> module) {
+    steps_.push_back(add_module(name, std::move(module)));
     return *this;
   }
   std::size_t size() const { return steps_.size(); }

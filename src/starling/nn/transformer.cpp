@@ -94,7 +94,8 @@ Tensor TransformerDecoderLayer::forward(const Tensor& x) {
 TensorList TransformerDecoderLayer::forward_list(std::span<const Tensor> xs) {
   check(xs.size() >= 2 && xs.size() <= 4,
         "[TransformerDecoderLayer] expected x, a memory and maybe masks of both, got {} inputs", xs.size());
-  const Tensor memory = xs[1], mask = nth(xs, 2), memory_mask = nth(xs, 3);
+  const Tensor& memory = xs[1];
+  const Tensor mask = nth(xs, 2), memory_mask = nth(xs, 3);
   Tensor y = with_part(xs[0], *norm1_, *drop_, norm_first_, [&](const Tensor& x) {
     return (*attention_)({x, mask})[0];
   });

@@ -22,12 +22,13 @@ std::size_t Wired::value_of(const std::string& name) const {
        near.empty() ? "" : " (did you mean '" + near + "'?)");
 }
 
-Wired& Wired::add_shared(std::string name, std::shared_ptr<Module> module, const std::vector<std::string>& from) {
+Wired& Wired::add_shared(const std::string& name, std::shared_ptr<Module> module,
+                         const std::vector<std::string>& from) {
   check(name != kInput, "[Wired] expected a name other than '{}', which is what the whole is given", kInput);
   Step step{name, nullptr, {}};
   for (const auto& source : from) step.from.push_back(value_of(source));
   if (from.empty()) step.from.push_back(steps_.size());
-  step.module = add_module(std::move(name), std::move(module));
+  step.module = add_module(name, std::move(module));
   for (const std::size_t value : step.from) last_reader_[value] = steps_.size();
   steps_.push_back(std::move(step));
   last_reader_.push_back(steps_.size());  // no reader yet: kept until the end

@@ -13,10 +13,10 @@ class Wired : public Module {
   // Adds a module that reads the outputs named by `from`, by default that of the module before. Throws on an unknown
   // name, naming the closest.
   template <class M>
-  Wired& add(std::string name, M module, const std::vector<std::string>& from = {}) {
-    return add_shared(std::move(name), std::make_shared<M>(std::move(module)), from);
+  Wired& add(const std::string& name, M module, const std::vector<std::string>& from = {}) {
+    return add_shared(name, std::make_shared<M>(std::move(module)), from);
   }
-  Wired& add_shared(std::string name, std::shared_ptr<Module> module, const std::vector<std::string>& from = {});
+  Wired& add_shared(const std::string& name, std::shared_ptr<Module> module, const std::vector<std::string>& from = {});
 
   std::size_t size() const { return steps_.size(); }
   std::vector<std::string> unread() const;  // modules except the last whose output nobody reads

@@ -60,7 +60,7 @@ Tensor gradient_norm(const std::vector<Tensor>& parameters, double p) {
 
 Tensor clip_gradient_norm(const std::vector<Tensor>& parameters, double most, double p) {
   check(most >= 0, "[clip_gradient_norm] expected a norm of at least 0, got {}", most);
-  const Tensor norm = gradient_norm(parameters, p);
+  Tensor norm = gradient_norm(parameters, p);
   for_gradients(parameters, [&, factor = Tensor()](const Tensor& parameter, const Tensor& gradient) mutable {
     constexpr double kAbove0 = 1e-6;
     if (!factor.defined()) factor = minimum(div(most, add(norm, kAbove0)), 1);

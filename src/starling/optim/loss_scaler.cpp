@@ -77,7 +77,7 @@ void LossScaler::update(const Tensor& skip) {
 }
 
 Tensor LossScaler::step(Optimizer& optimizer) {
-  const Tensor skip = unscale(optimizer.parameters());
+  Tensor skip = unscale(optimizer.parameters());
   optimizer.step(skip);
   update(skip);
   return skip;

@@ -20,8 +20,8 @@ struct SgdOptions {
 // Weight decay adds to the gradient.
 class Sgd : public Optimizer {
  public:
-  Sgd(std::vector<Tensor> parameters, const SgdOptions& options = {});
-  Sgd(std::vector<ParameterGroup> groups, const SgdOptions& options = {});
+  explicit Sgd(std::vector<Tensor> parameters, const SgdOptions& options = {});
+  explicit Sgd(std::vector<ParameterGroup> groups, const SgdOptions& options = {});
 
   const op::SgdAttrs& attrs() const { return attrs_; }
 

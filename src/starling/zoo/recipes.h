@@ -27,7 +27,7 @@ std::function<std::shared_ptr<nn::Module>()> maker(F make) {
 // Recipe of a network with one class per sample; `make` returns the module by value.
 template <class F>
 Recipe classifier(Field input, std::int64_t classes, F make) {
-  return {maker(std::move(make)), {std::move(input), {.below = classes}}, "classify"};
+  return {maker(std::move(make)), {input, {.below = classes}}, "classify"};
 }
 template <class F>
 Recipe image_classifier(const Shape& sample, std::int64_t classes, F make) {

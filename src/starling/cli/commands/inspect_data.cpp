@@ -17,7 +17,9 @@
 namespace starling {
 namespace {
 
-using namespace cli;
+using cli::as_usage;
+using cli::kOk;
+using cli::UsageError;
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kStreamBatch = 64;

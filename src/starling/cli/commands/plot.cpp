@@ -17,7 +17,8 @@
 namespace starling {
 namespace {
 
-using namespace cli;
+using cli::as_usage;
+using cli::kOk;
 
 struct PlotArguments {
   std::vector<std::string> runs;

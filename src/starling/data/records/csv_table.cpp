@@ -175,7 +175,7 @@ bool CsvRow::decode(const Cell& cell, const Where& where, float* features, void*
   return true;
 }
 
-std::vector<Tensor> read_csv_table(const std::filesystem::path& file, std::shared_ptr<const CsvSchema> schema,
+std::vector<Tensor> read_csv_table(const std::filesystem::path& file, const std::shared_ptr<const CsvSchema>& schema,
                                    const CsvOptions& options, std::uint64_t most_bytes) {
   auto reader = CsvReader::open(file, options);
   const CsvRow row(schema, reader.columns(), file.string());

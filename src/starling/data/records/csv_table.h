@@ -56,7 +56,7 @@ class CsvRow {
 };
 
 // Reads all rows into memory; throws if the features need more than `most_bytes`.
-std::vector<Tensor> read_csv_table(const std::filesystem::path& file, std::shared_ptr<const CsvSchema> schema,
+std::vector<Tensor> read_csv_table(const std::filesystem::path& file, const std::shared_ptr<const CsvSchema>& schema,
                                    const CsvOptions& options, std::uint64_t most_bytes);
 
 // Decoder for streamed rows.

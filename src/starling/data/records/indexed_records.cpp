@@ -66,7 +66,7 @@ class IndexedRecords::Readers {
   std::vector<Reader> idle_;
 };
 
-IndexedRecords::IndexedRecords(RecordShards shards, const IndexedRecordsOptions& options)
+IndexedRecords::IndexedRecords(const RecordShards& shards, const IndexedRecordsOptions& options)
     : shards_(std::make_shared<const ShardSet>(shards)), readers_(std::make_unique<Readers>(options.most_open)) {
   first_.push_back(0);
   for (const auto& file : shards.files) {

@@ -21,7 +21,7 @@ struct IndexedRecordsOptions {
 // refused, since they allow no random access. Throws naming the shard and the offset.
 class IndexedRecords final : public Dataset {
  public:
-  explicit IndexedRecords(RecordShards shards, const IndexedRecordsOptions& options = {});
+  explicit IndexedRecords(const RecordShards& shards, const IndexedRecordsOptions& options = {});
   ~IndexedRecords() override;
 
   std::int64_t size() const override { return first_.back(); }

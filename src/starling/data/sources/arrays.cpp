@@ -55,9 +55,7 @@ Tensor widened(const Tensor& tensor, bool labels) {
   Tensor wide = empty(tensor.shape(), DType::i64);
   dispatch(tensor.dtype(), [&]<class T>() {
     if constexpr (std::is_integral_v<T>) {
-      const T* from = tensor.data<T>();
-      for (std::int64_t i = 0; i < tensor.numel(); ++i)
-        wide.data<std::int64_t>()[i] = static_cast<std::int64_t>(from[i]);
+      std::copy_n(tensor.data<T>(), tensor.numel(), wide.data<std::int64_t>());
     }
   });
   return wide;
@@ -66,7 +64,7 @@ Tensor widened(const Tensor& tensor, bool labels) {
 std::shared_ptr<const Dataset> dataset(const std::vector<Tensor>& columns, std::int64_t& classes) {
   std::vector<Tensor> fields;
   for (const auto& column : columns) {
-    const bool labels = fields.size() > 0 && fields.size() + 1 == columns.size() && column.rank() == 1;
+    const bool labels = !fields.empty() && fields.size() + 1 == columns.size() && column.rank() == 1;
     fields.push_back(widened(column, labels));
   }
   const Tensor& labels = fields.back();

@@ -50,7 +50,8 @@ class Trainer {
         continue;  // the count has changed: a newer queue entry exists
       if (count < 2) return false;
       merge = {left_of(pair), right_of(pair)};
-      apply(merge, id, std::move(found->second.words));
+      const auto touched = std::move(found->second.words);  // apply() changes the pairs
+      apply(merge, id, touched);
       pairs_.erase(pair);
       return true;
     }
@@ -76,7 +77,7 @@ class Trainer {
     if (entry.words.empty() || entry.words.back() != word) entry.words.push_back(word);
   }
 
-  void apply(const BpeMerge& merge, std::int32_t id, std::vector<std::size_t> touched) {
+  void apply(const BpeMerge& merge, std::int32_t id, const std::vector<std::size_t>& touched) {
     changed_.clear();
     for (const std::size_t w : touched) {
       auto& [ids, count] = words_[w];

@@ -49,7 +49,7 @@ class CharacterTokenizer final : public Tokenizer {
   // Vocabulary of the characters in a text, sorted by their bytes.
   static std::shared_ptr<const CharacterTokenizer> of_text(std::string_view text);
   // `unknown`: id of the token for all other characters; -1: none.
-  CharacterTokenizer(std::vector<std::string> characters, std::int64_t unknown = -1);
+  explicit CharacterTokenizer(std::vector<std::string> characters, std::int64_t unknown = -1);
 
   std::string kind() const override { return "characters"; }
   std::int64_t size() const override { return static_cast<std::int64_t>(characters_.size()); }

@@ -47,6 +47,7 @@ class ColourJitter final : public ImageTransform {
     for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>(from[i]) / 255.0F;
     change(values, size.channels, key);
     auto* to = out.as<std::uint8_t>();
+    // NOLINTNEXTLINE(bugprone-incorrect-roundings): none is negative; lround would give other bytes next to a half
     for (std::size_t i = 0; i < count; ++i) to[i] = static_cast<std::uint8_t>(values[i] * 255.0F + 0.5F);
   }
 

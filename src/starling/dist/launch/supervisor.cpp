@@ -38,7 +38,7 @@ HostPort rendezvous(const LaunchOptions& options) {
     return where;
   }
   if (!remote) return {"127.0.0.1", 0};
-  const HostPort own{host_name(), 0};
+  HostPort own{host_name(), 0};
   const auto found = resolve(own);
   check(found.ok() && !found->front().loopback(),
         "[launch] expected an address at which other hosts can reach this one (--address), got none: {}",

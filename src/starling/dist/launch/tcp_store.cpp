@@ -29,6 +29,8 @@ std::uint64_t random_number() {
 }  // namespace
 
 struct TcpStore::Connection {
+  explicit Connection(UniqueFd connected) : socket(std::move(connected)) {}
+
   UniqueFd socket;
   Seal sent{}, received{};
 

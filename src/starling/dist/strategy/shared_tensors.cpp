@@ -47,7 +47,7 @@ void move_into(const Tensor& tensor, std::byte* place, const std::shared_ptr<Map
 
 }  // namespace
 
-SharedTensors::SharedTensors(Comm& comm, std::vector<NamedTensor> tensors) {
+SharedTensors::SharedTensors(Comm& comm, const std::vector<NamedTensor>& tensors) {
   for (const auto& [name, tensor] : tensors) {
     check(tensor.device().kind == DeviceKind::cpu && tensor.contiguous(),
           "[hogwild] expected contiguous tensors on the CPU, got '{}' on {}", name, to_string(tensor.device()));

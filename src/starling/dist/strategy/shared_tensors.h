@@ -15,7 +15,7 @@ class Mapping;
 // map the same pages. The tensors keep the memory alive. Collective; CPU only; ranks of other hosts are refused.
 class SharedTensors {
  public:
-  SharedTensors(Comm& comm, std::vector<NamedTensor> tensors);
+  SharedTensors(Comm& comm, const std::vector<NamedTensor>& tensors);
 
   const std::byte* data() const;
   std::size_t bytes() const { return bytes_; }

@@ -117,7 +117,7 @@ TensorList traced_while(const std::string& name, const LoopCondition& condition,
         return {flag_of(flag, "while", "the condition")};
       },
       [&](const TensorList& own) {
-        const TensorList next = in_trip(name, own[0], [&] { return body(rest_of(own, 1)); });
+        TensorList next = in_trip(name, own[0], [&] { return body(rest_of(own, 1)); });
         expect_like(next, types, "while", "state");
         return next;
       },

@@ -22,7 +22,7 @@ class ControlCall {
   Types cond(const op::CondAttrs& a) const {
     expect_type("the predicate", in_[0], kFlag);
     const auto captures = in_.subspan(1);
-    const Types made = outputs_of(body("then", a.then, {}, {}, captures));
+    Types made = outputs_of(body("then", a.then, {}, {}, captures));
     const Types other = outputs_of(body("otherwise", a.otherwise, {}, {}, captures));
     check(made.size() == other.size(), "[cond] expected as many results from both branches, got {} and {}", made.size(),
           other.size());
@@ -85,7 +85,7 @@ class ControlCall {
           next.size());
     Types own(carry);
     for (const auto& state : states) own.push_back(state);
-    const Types made = outputs_of(body("backward", a.backward, kLoop, {own.data(), own.size()}, captures));
+    Types made = outputs_of(body("backward", a.backward, kLoop, {own.data(), own.size()}, captures));
     expect_next("carry", made, carry);
     check(made.size() == carry.size(), "[while_grad] expected {} results of the backward body, got {}", carry.size(),
           made.size());

@@ -74,10 +74,9 @@ class Formats {
     for (NodeId id = 0; id < graph_.size(); ++id) {
       const Node& node = graph_.node(id);
       if (!node.out.empty() && rewriter_.mapped(node.out[0])) continue;  // already emitted with its product
-      if (!node.after.empty())
-        rewriter_.copy(id);
-      else if (!vanish(id) && !join_reshapes(id) && !join_transposes(id) && !absorb_transposes(id))
-        rewriter_.copy(id);
+      const bool unordered = node.after.empty();
+      if (unordered && (vanish(id) || join_reshapes(id) || join_transposes(id) || absorb_transposes(id))) continue;
+      rewriter_.copy(id);
     }
     return rewriter_.finish();
   }

@@ -15,13 +15,13 @@ namespace starling::kernels::reference {
 // Element conversion between any dtypes. To a float type: rounds to nearest even. Float to integer: truncates towards
 // zero, saturating, NaN to 0. Integer to narrower integer: wraps. To bool: true if not zero.
 template <class T>
-inline constexpr bool is_half = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
+inline constexpr bool kIsHalf = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
 
 template <class To, class From>
 To convert(From from) {
-  if constexpr (is_half<From>) {
+  if constexpr (kIsHalf<From>) {
     return convert<To>(from.to_float());
-  } else if constexpr (is_half<To>) {
+  } else if constexpr (kIsHalf<To>) {
     return To::from_float(static_cast<float>(from));
   } else if constexpr (std::is_same_v<To, bool>) {
     return from != From{};

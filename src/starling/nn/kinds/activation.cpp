@@ -36,35 +36,34 @@ void add_with(LayerKinds& kinds, const char* name, const char* doc) {
 }  // namespace nn
 
 void register_layer_activation(nn::LayerKinds& kinds) {
-  using namespace nn;
-  add_plain_layer<Relu>(kinds, "relu", "max(x, 0)");
-  add_plain_layer<Relu6>(kinds, "relu6", "x cut to [0, 6]");
-  add_plain_layer<Sigmoid>(kinds, "sigmoid", "1 / (1 + e⁻ˣ)");
-  add_plain_layer<Tanh>(kinds, "tanh", "The hyperbolic tangent.");
-  add_plain_layer<Silu>(kinds, "silu", "x · sigmoid(x)");
-  add_plain_layer<Mish>(kinds, "mish", "x · tanh(softplus(x))");
-  add_plain_layer<Selu>(kinds, "selu", "A scaled elu that keeps variances at 1.");
-  add_plain_layer<Hardswish>(kinds, "hardswish", "x · hardsigmoid(x)");
-  add_plain_layer<Hardsigmoid>(kinds, "hardsigmoid", "x / 6 + 1/2 cut to [0, 1]");
-  add_plain_layer<Softplus>(kinds, "softplus", "log(1 + eˣ)");
-  add_plain_layer<Softsign>(kinds, "softsign", "x / (1 + |x|)");
-  add_plain_layer<LogSigmoid>(kinds, "log_sigmoid", "log(sigmoid(x))");
-  add_plain_layer<Tanhshrink>(kinds, "tanhshrink", "x - tanh(x)");
-  add_with<Gelu, GeluOptions>(kinds, "gelu", "x · Φ(x), Φ being the normal distribution's share below x.");
-  add_with<LeakyRelu, LeakyReluOptions>(kinds, "leaky_relu", "slope · x below 0.");
-  add_with<Elu, EluOptions>(kinds, "elu", "alpha · (eˣ - 1) below 0.");
-  add_with<Celu, EluOptions>(kinds, "celu", "alpha · (e^(x / alpha) - 1) below 0.");
-  add_with<Hardtanh, HardtanhOptions>(kinds, "hardtanh", "x cut to [min, max].");
-  add_with<Softmax, AxisOptions>(kinds, "softmax", "Shares along an axis.");
-  add_with<LogSoftmax, AxisOptions>(kinds, "log_softmax", "Their logarithms.");
-  add_with<Glu, AxisOptions>(kinds, "glu", "The first half of an axis times the sigmoid of the second.");
-  add_layer<PreluOptions>(
-      kinds, "prelu", "A learned slope below 0.", [](const PreluOptions& options, const TensorType& sample) {
-        PreluOptions o = options;
+  nn::add_plain_layer<nn::Relu>(kinds, "relu", "max(x, 0)");
+  nn::add_plain_layer<nn::Relu6>(kinds, "relu6", "x cut to [0, 6]");
+  nn::add_plain_layer<nn::Sigmoid>(kinds, "sigmoid", "1 / (1 + e⁻ˣ)");
+  nn::add_plain_layer<nn::Tanh>(kinds, "tanh", "The hyperbolic tangent.");
+  nn::add_plain_layer<nn::Silu>(kinds, "silu", "x · sigmoid(x)");
+  nn::add_plain_layer<nn::Mish>(kinds, "mish", "x · tanh(softplus(x))");
+  nn::add_plain_layer<nn::Selu>(kinds, "selu", "A scaled elu that keeps variances at 1.");
+  nn::add_plain_layer<nn::Hardswish>(kinds, "hardswish", "x · hardsigmoid(x)");
+  nn::add_plain_layer<nn::Hardsigmoid>(kinds, "hardsigmoid", "x / 6 + 1/2 cut to [0, 1]");
+  nn::add_plain_layer<nn::Softplus>(kinds, "softplus", "log(1 + eˣ)");
+  nn::add_plain_layer<nn::Softsign>(kinds, "softsign", "x / (1 + |x|)");
+  nn::add_plain_layer<nn::LogSigmoid>(kinds, "log_sigmoid", "log(sigmoid(x))");
+  nn::add_plain_layer<nn::Tanhshrink>(kinds, "tanhshrink", "x - tanh(x)");
+  nn::add_with<nn::Gelu, nn::GeluOptions>(kinds, "gelu", "x · Φ(x), Φ being the normal distribution's share below x.");
+  nn::add_with<nn::LeakyRelu, nn::LeakyReluOptions>(kinds, "leaky_relu", "slope · x below 0.");
+  nn::add_with<nn::Elu, nn::EluOptions>(kinds, "elu", "alpha · (eˣ - 1) below 0.");
+  nn::add_with<nn::Celu, nn::EluOptions>(kinds, "celu", "alpha · (e^(x / alpha) - 1) below 0.");
+  nn::add_with<nn::Hardtanh, nn::HardtanhOptions>(kinds, "hardtanh", "x cut to [min, max].");
+  nn::add_with<nn::Softmax, nn::AxisOptions>(kinds, "softmax", "Shares along an axis.");
+  nn::add_with<nn::LogSoftmax, nn::AxisOptions>(kinds, "log_softmax", "Their logarithms.");
+  nn::add_with<nn::Glu, nn::AxisOptions>(kinds, "glu", "The first half of an axis times the sigmoid of the second.");
+  nn::add_layer<nn::PreluOptions>(
+      kinds, "prelu", "A learned slope below 0.", [](const nn::PreluOptions& options, const TensorType& sample) {
+        nn::PreluOptions o = options;
         check(o.channels <= 1, "[prelu] expected channels 0 or 1, got {}", o.channels);
         check(sample.shape.rank() > 0, "[prelu] expected samples [c, ...], got {}", to_string(sample));
         if (o.channels == 0) o.channels = sample.shape[0];
-        return Prelu(o);
+        return nn::Prelu(o);
       });
 }
 

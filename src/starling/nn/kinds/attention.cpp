@@ -63,28 +63,28 @@ void add_transformer(LayerKinds& kinds, const char* name, const char* doc, std::
 }  // namespace nn
 
 void register_layer_attention(nn::LayerKinds& kinds) {
-  using namespace nn;
-  add_layer<SelfAttentionOptions>(kinds, "self_attention", "Tokens of a sequence [t, width] look at each other.",
-                                  [](const SelfAttentionOptions& options, const TensorType& sample) {
-                                    SelfAttentionOptions o = options;
-                                    o.width = sequence_width("self_attention", sample);
-                                    return SelfAttention(o);
-                                  });
-  add_joining_layer<MultiHeadAttentionOptions>(
+  nn::add_layer<nn::SelfAttentionOptions>(kinds, "self_attention",
+                                          "Tokens of a sequence [t, width] look at each other.",
+                                          [](const nn::SelfAttentionOptions& options, const TensorType& sample) {
+                                            nn::SelfAttentionOptions o = options;
+                                            o.width = nn::sequence_width("self_attention", sample);
+                                            return nn::SelfAttention(o);
+                                          });
+  nn::add_joining_layer<nn::MultiHeadAttentionOptions>(
       kinds, "multi_head_attention", "Tokens of the first input look at those of the second (and third: values).", 1, 3,
-      [](const MultiHeadAttentionOptions& options, std::span<const TensorType> samples) {
-        MultiHeadAttentionOptions o = options;
-        o.width = sequence_width("multi_head_attention", samples[0]);
-        if (samples.size() > 1) o.key_width = sequence_width("multi_head_attention", samples[1]);
-        if (samples.size() > 2) o.value_width = sequence_width("multi_head_attention", samples[2]);
-        return MultiHeadAttention(o);
+      [](const nn::MultiHeadAttentionOptions& options, std::span<const TensorType> samples) {
+        nn::MultiHeadAttentionOptions o = options;
+        o.width = nn::sequence_width("multi_head_attention", samples[0]);
+        if (samples.size() > 1) o.key_width = nn::sequence_width("multi_head_attention", samples[1]);
+        if (samples.size() > 2) o.value_width = nn::sequence_width("multi_head_attention", samples[2]);
+        return nn::MultiHeadAttention(o);
       });
-  add_transformer<TransformerEncoderLayer>(kinds, "transformer_encoder_layer", "Self-attention and two dense layers.",
-                                           1, 1);
-  add_transformer<TransformerEncoder>(kinds, "transformer_encoder", "A stack of encoder layers.", 1, 1);
-  add_transformer<TransformerDecoderLayer>(kinds, "transformer_decoder_layer",
-                                           "Causal self-attention, attention to the second input, dense layers.", 2, 2);
-  add_transformer<TransformerDecoder>(kinds, "transformer_decoder", "A stack of decoder layers.", 2, 2);
+  nn::add_transformer<nn::TransformerEncoderLayer>(kinds, "transformer_encoder_layer",
+                                                   "Self-attention and two dense layers.", 1, 1);
+  nn::add_transformer<nn::TransformerEncoder>(kinds, "transformer_encoder", "A stack of encoder layers.", 1, 1);
+  nn::add_transformer<nn::TransformerDecoderLayer>(
+      kinds, "transformer_decoder_layer", "Causal self-attention, attention to the second input, dense layers.", 2, 2);
+  nn::add_transformer<nn::TransformerDecoder>(kinds, "transformer_decoder", "A stack of decoder layers.", 2, 2);
 }
 
 }  // namespace starling

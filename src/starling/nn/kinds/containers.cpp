@@ -46,9 +46,9 @@ nlohmann::json json_of(const ConfigNode& node) {
 }
 
 template <class S>
-Setting layer_list(std::string key, LayerList S::*member, std::string doc) {
-  return {.key = std::move(key),
-          .doc = std::move(doc),
+Setting layer_list(std::string_view key, LayerList S::*member, std::string_view doc) {
+  return {.key = std::string(key),
+          .doc = std::string(doc),
           .schema = layers_ref(),
           .read =
               [member](void* options, const ConfigNode& node) {
@@ -160,28 +160,30 @@ std::shared_ptr<Module> repeat(const RepeatOptions& o, const TensorType& sample)
 }  // namespace nn
 
 void register_layer_containers(nn::LayerKinds& kinds) {
-  using namespace nn;
   constexpr std::size_t kMany = 1000;
-  add_layer<ResidualOptions>(kinds, "residual", "What its body makes of the input added to the input.", residual);
-  add_layer<ParallelOptions>(kinds, "parallel", "Branches that read the same, their results joined.", parallel);
-  add_layer<RepeatOptions>(kinds, "repeat", "Layers again and again, with weights of their own.", repeat);
-  add_layer<SequentialOptions>(
+  nn::add_layer<nn::ResidualOptions>(kinds, "residual", "What its body makes of the input added to the input.",
+                                     nn::residual);
+  nn::add_layer<nn::ParallelOptions>(kinds, "parallel", "Branches that read the same, their results joined.",
+                                     nn::parallel);
+  nn::add_layer<nn::RepeatOptions>(kinds, "repeat", "Layers again and again, with weights of their own.", nn::repeat);
+  nn::add_layer<nn::SequentialOptions>(
       kinds, "sequential", "Layers under one name.",
-      [](const SequentialOptions& o, const TensorType& sample) { return declared_net(*o.layers, sample); });
-  add_joining_layer<NoSettings>(kinds, "add", "Its inputs, of one shape, added.", 1, kMany,
-                                [](const NoSettings&, std::span<const TensorType> samples) {
-                                  for (const auto& sample : samples) expect_same("add", samples[0], sample);
-                                  return Add();
-                                });
-  add_joining_layer<NoSettings>(kinds, "mul", "Its inputs multiplied; sizes of 1 stretch.", 1, kMany,
-                                [](const NoSettings&, std::span<const TensorType>) { return Multiply(); });
-  add_joining_layer<NoSettings>(kinds, "sub", "The first input without the second.", 2, 2,
-                                [](const NoSettings&, std::span<const TensorType> samples) {
-                                  expect_same("sub", samples[0], samples[1]);
-                                  return Subtract();
-                                });
-  add_joining_layer<JoinOptions>(kinds, "concat", "Its inputs beside each other.", 1, kMany,
-                                 [](const JoinOptions& o, std::span<const TensorType>) { return Concat(o); });
+      [](const nn::SequentialOptions& o, const TensorType& sample) { return nn::declared_net(*o.layers, sample); });
+  nn::add_joining_layer<NoSettings>(kinds, "add", "Its inputs, of one shape, added.", 1, kMany,
+                                    [](const NoSettings&, std::span<const TensorType> samples) {
+                                      for (const auto& sample : samples) nn::expect_same("add", samples[0], sample);
+                                      return nn::Add();
+                                    });
+  nn::add_joining_layer<NoSettings>(kinds, "mul", "Its inputs multiplied; sizes of 1 stretch.", 1, kMany,
+                                    [](const NoSettings&, std::span<const TensorType>) { return nn::Multiply(); });
+  nn::add_joining_layer<NoSettings>(kinds, "sub", "The first input without the second.", 2, 2,
+                                    [](const NoSettings&, std::span<const TensorType> samples) {
+                                      nn::expect_same("sub", samples[0], samples[1]);
+                                      return nn::Subtract();
+                                    });
+  nn::add_joining_layer<nn::JoinOptions>(
+      kinds, "concat", "Its inputs beside each other.", 1, kMany,
+      [](const nn::JoinOptions& o, std::span<const TensorType>) { return nn::Concat(o); });
 }
 
 }  // namespace starling

@@ -59,23 +59,22 @@ void add_conv(LayerKinds& kinds, const char* name, const char* doc, int axes) {
 }  // namespace nn
 
 void register_layer_conv(nn::LayerKinds& kinds) {
-  using namespace nn;
-  add_conv<Conv1d, ConvOptions>(kinds, "conv1d", "Convolution of lines [c, l].", 1);
-  add_conv<Conv2d, ConvOptions>(kinds, "conv2d", "Convolution of images [c, h, w].", 2);
-  add_conv<Conv3d, ConvOptions>(kinds, "conv3d", "Convolution of volumes [c, d, h, w].", 3);
+  nn::add_conv<nn::Conv1d, nn::ConvOptions>(kinds, "conv1d", "Convolution of lines [c, l].", 1);
+  nn::add_conv<nn::Conv2d, nn::ConvOptions>(kinds, "conv2d", "Convolution of images [c, h, w].", 2);
+  nn::add_conv<nn::Conv3d, nn::ConvOptions>(kinds, "conv3d", "Convolution of volumes [c, d, h, w].", 3);
   const char* doc = "Transposed convolution: what a convolution gives back to its input.";
-  add_conv<ConvTranspose1d, ConvTransposeOptions>(kinds, "conv_transpose1d", doc, 1);
-  add_conv<ConvTranspose2d, ConvTransposeOptions>(kinds, "conv_transpose2d", doc, 2);
-  add_conv<ConvTranspose3d, ConvTransposeOptions>(kinds, "conv_transpose3d", doc, 3);
-  add_layer<LocallyConnected2dOptions>(kinds, "locally_connected2d",
-                                       "A convolution whose weights are not shared between places.",
-                                       [](const LocallyConnected2dOptions& options, const TensorType& sample) {
-                                         LocallyConnected2dOptions o = options;
-                                         o.in = channels_of("locally_connected2d", sample, 2);
-                                         o.height = sample.shape[1];
-                                         o.width = sample.shape[2];
-                                         return LocallyConnected2d(o);
-                                       });
+  nn::add_conv<nn::ConvTranspose1d, nn::ConvTransposeOptions>(kinds, "conv_transpose1d", doc, 1);
+  nn::add_conv<nn::ConvTranspose2d, nn::ConvTransposeOptions>(kinds, "conv_transpose2d", doc, 2);
+  nn::add_conv<nn::ConvTranspose3d, nn::ConvTransposeOptions>(kinds, "conv_transpose3d", doc, 3);
+  nn::add_layer<nn::LocallyConnected2dOptions>(
+      kinds, "locally_connected2d", "A convolution whose weights are not shared between places.",
+      [](const nn::LocallyConnected2dOptions& options, const TensorType& sample) {
+        nn::LocallyConnected2dOptions o = options;
+        o.in = nn::channels_of("locally_connected2d", sample, 2);
+        o.height = sample.shape[1];
+        o.width = sample.shape[2];
+        return nn::LocallyConnected2d(o);
+      });
 }
 
 }  // namespace starling

@@ -58,38 +58,40 @@ Settings RotaryOptions::settings() {
 }  // namespace nn
 
 void register_layer_dense(nn::LayerKinds& kinds) {
-  using namespace nn;
-  add_layer<LinearOptions>(kinds, "linear", "A dense layer over the last axis.",
-                           [](const LinearOptions& options, const TensorType& sample) {
-                             LinearOptions o = options;
-                             o.in = width_of("linear", sample);
-                             return Linear(o);
-                           });
-  add_joining_layer<BilinearOptions>(kinds, "bilinear", "Products of the elements of two inputs, weighted and added.",
-                                     1, 2, [](const BilinearOptions& options, std::span<const TensorType> samples) {
-                                       BilinearOptions o = options;
-                                       o.in1 = width_of("bilinear", samples.front());
-                                       o.in2 = width_of("bilinear", samples.back());
-                                       return Bilinear(o);
-                                     });
-  add_layer<EmbeddingOptions>(kinds, "embedding", "A learned row for every id.",
-                              [](const EmbeddingOptions& o, const TensorType&) { return Embedding(o); });
-  add_layer<EmbeddingBagOptions>(kinds, "embedding_bag", "The rows of all ids of a sample as one.",
-                                 [](const EmbeddingBagOptions& o, const TensorType&) { return EmbeddingBag(o); });
-  add_layer<LearnedPositionsOptions>(
+  nn::add_layer<nn::LinearOptions>(kinds, "linear", "A dense layer over the last axis.",
+                                   [](const nn::LinearOptions& options, const TensorType& sample) {
+                                     nn::LinearOptions o = options;
+                                     o.in = nn::width_of("linear", sample);
+                                     return nn::Linear(o);
+                                   });
+  nn::add_joining_layer<nn::BilinearOptions>(
+      kinds, "bilinear", "Products of the elements of two inputs, weighted and added.", 1, 2,
+      [](const nn::BilinearOptions& options, std::span<const TensorType> samples) {
+        nn::BilinearOptions o = options;
+        o.in1 = nn::width_of("bilinear", samples.front());
+        o.in2 = nn::width_of("bilinear", samples.back());
+        return nn::Bilinear(o);
+      });
+  nn::add_layer<nn::EmbeddingOptions>(
+      kinds, "embedding", "A learned row for every id.",
+      [](const nn::EmbeddingOptions& o, const TensorType&) { return nn::Embedding(o); });
+  nn::add_layer<nn::EmbeddingBagOptions>(
+      kinds, "embedding_bag", "The rows of all ids of a sample as one.",
+      [](const nn::EmbeddingBagOptions& o, const TensorType&) { return nn::EmbeddingBag(o); });
+  nn::add_layer<nn::LearnedPositionsOptions>(
       kinds, "learned_positions", "A learned row added for every place.",
-      [](const LearnedPositionsOptions& options, const TensorType& sample) {
-        LearnedPositionsOptions o = options;
+      [](const nn::LearnedPositionsOptions& options, const TensorType& sample) {
+        nn::LearnedPositionsOptions o = options;
         check(sample.shape.rank() == 2, "[learned_positions] expected samples [t, width], got {}", to_string(sample));
         o.width = sample.shape[1];
         if (o.tokens == 0) o.tokens = sample.shape[0];
-        return LearnedPositions(o);
+        return nn::LearnedPositions(o);
       });
-  add_layer<SinusoidalPositionsOptions>(
+  nn::add_layer<nn::SinusoidalPositionsOptions>(
       kinds, "sinusoidal_positions", "Sines and cosines of the place added.",
-      [](const SinusoidalPositionsOptions& o, const TensorType&) { return SinusoidalPositions(o); });
-  add_layer<RotaryOptions>(kinds, "rotary", "Pairs of elements turned by angles that grow with the place.",
-                           [](const RotaryOptions& o, const TensorType&) { return Rotary(o); });
+      [](const nn::SinusoidalPositionsOptions& o, const TensorType&) { return nn::SinusoidalPositions(o); });
+  nn::add_layer<nn::RotaryOptions>(kinds, "rotary", "Pairs of elements turned by angles that grow with the place.",
+                                   [](const nn::RotaryOptions& o, const TensorType&) { return nn::Rotary(o); });
 }
 
 }  // namespace starling

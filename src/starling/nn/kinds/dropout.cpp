@@ -16,15 +16,16 @@ Settings GaussianNoiseOptions::settings() {
 }  // namespace nn
 
 void register_layer_dropout(nn::LayerKinds& kinds) {
-  using namespace nn;
-  add_layer<DropoutOptions>(kinds, "dropout", "Elements zeroed while training.",
-                            [](const DropoutOptions& o, const TensorType&) { return Dropout(o); });
-  add_layer<DropoutOptions>(kinds, "channel_dropout", "Whole channels zeroed while training.",
-                            [](const DropoutOptions& o, const TensorType&) { return ChannelDropout(o); });
-  add_layer<DropoutOptions>(kinds, "alpha_dropout", "Dropout for networks of selu.",
-                            [](const DropoutOptions& o, const TensorType&) { return AlphaDropout(o); });
-  add_layer<GaussianNoiseOptions>(kinds, "gaussian_noise", "Normal numbers added while training.",
-                                  [](const GaussianNoiseOptions& o, const TensorType&) { return GaussianNoise(o); });
+  nn::add_layer<nn::DropoutOptions>(kinds, "dropout", "Elements zeroed while training.",
+                                    [](const nn::DropoutOptions& o, const TensorType&) { return nn::Dropout(o); });
+  nn::add_layer<nn::DropoutOptions>(
+      kinds, "channel_dropout", "Whole channels zeroed while training.",
+      [](const nn::DropoutOptions& o, const TensorType&) { return nn::ChannelDropout(o); });
+  nn::add_layer<nn::DropoutOptions>(kinds, "alpha_dropout", "Dropout for networks of selu.",
+                                    [](const nn::DropoutOptions& o, const TensorType&) { return nn::AlphaDropout(o); });
+  nn::add_layer<nn::GaussianNoiseOptions>(
+      kinds, "gaussian_noise", "Normal numbers added while training.",
+      [](const nn::GaussianNoiseOptions& o, const TensorType&) { return nn::GaussianNoise(o); });
 }
 
 }  // namespace starling

@@ -95,21 +95,22 @@ void add_channel_norm(LayerKinds& kinds, const char* name, const char* doc) {
 }  // namespace nn
 
 void register_layer_norm(nn::LayerKinds& kinds) {
-  using namespace nn;
-  add_batch_norm<BatchNorm1d>(kinds, "batch_norm1d");
-  add_batch_norm<BatchNorm2d>(kinds, "batch_norm2d");
-  add_batch_norm<BatchNorm3d>(kinds, "batch_norm3d");
-  add_last_norm<LayerNorm, LayerNormOptions>(kinds, "layer_norm", "The last axes normalised.");
-  add_last_norm<RmsNorm, RmsNormOptions>(kinds, "rms_norm", "The last axes divided by their root mean square.");
-  add_channel_norm<GroupNorm, GroupNormOptions>(kinds, "group_norm", "Groups of channels normalised in each sample.");
-  add_channel_norm<InstanceNorm, InstanceNormOptions>(kinds, "instance_norm",
-                                                      "Every channel normalised in each sample.");
-  add_layer<LocalResponseNormOptions>(
+  nn::add_batch_norm<nn::BatchNorm1d>(kinds, "batch_norm1d");
+  nn::add_batch_norm<nn::BatchNorm2d>(kinds, "batch_norm2d");
+  nn::add_batch_norm<nn::BatchNorm3d>(kinds, "batch_norm3d");
+  nn::add_last_norm<nn::LayerNorm, nn::LayerNormOptions>(kinds, "layer_norm", "The last axes normalised.");
+  nn::add_last_norm<nn::RmsNorm, nn::RmsNormOptions>(kinds, "rms_norm",
+                                                     "The last axes divided by their root mean square.");
+  nn::add_channel_norm<nn::GroupNorm, nn::GroupNormOptions>(kinds, "group_norm",
+                                                            "Groups of channels normalised in each sample.");
+  nn::add_channel_norm<nn::InstanceNorm, nn::InstanceNormOptions>(kinds, "instance_norm",
+                                                                  "Every channel normalised in each sample.");
+  nn::add_layer<nn::LocalResponseNormOptions>(
       kinds, "local_response_norm", "Every element divided by what the channels around it make of it.",
-      [](const LocalResponseNormOptions& o, const TensorType&) { return LocalResponseNorm(o); });
-  add_layer<LocalContrastNormOptions>(
+      [](const nn::LocalResponseNormOptions& o, const TensorType&) { return nn::LocalResponseNorm(o); });
+  nn::add_layer<nn::LocalContrastNormOptions>(
       kinds, "local_contrast_norm", "Images normalised by their surroundings, subtractively and divisively.",
-      [](const LocalContrastNormOptions& o, const TensorType&) { return LocalContrastNorm(o); });
+      [](const nn::LocalContrastNormOptions& o, const TensorType&) { return nn::LocalContrastNorm(o); });
 }
 
 }  // namespace starling

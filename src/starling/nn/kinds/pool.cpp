@@ -49,29 +49,29 @@ void add_pool(LayerKinds& kinds, const char* name, const char* doc, int axes) {
 }  // namespace nn
 
 void register_layer_pool(nn::LayerKinds& kinds) {
-  using namespace nn;
   const char* max = "The largest element of every window.";
-  add_pool<MaxPool1d, PoolOptions>(kinds, "max_pool1d", max, 1);
-  add_pool<MaxPool2d, PoolOptions>(kinds, "max_pool2d", max, 2);
-  add_pool<MaxPool3d, PoolOptions>(kinds, "max_pool3d", max, 3);
+  nn::add_pool<nn::MaxPool1d, nn::PoolOptions>(kinds, "max_pool1d", max, 1);
+  nn::add_pool<nn::MaxPool2d, nn::PoolOptions>(kinds, "max_pool2d", max, 2);
+  nn::add_pool<nn::MaxPool3d, nn::PoolOptions>(kinds, "max_pool3d", max, 3);
   const char* avg = "The mean of every window.";
-  add_pool<AvgPool1d, AvgPoolOptions>(kinds, "avg_pool1d", avg, 1);
-  add_pool<AvgPool2d, AvgPoolOptions>(kinds, "avg_pool2d", avg, 2);
-  add_pool<AvgPool3d, AvgPoolOptions>(kinds, "avg_pool3d", avg, 3);
+  nn::add_pool<nn::AvgPool1d, nn::AvgPoolOptions>(kinds, "avg_pool1d", avg, 1);
+  nn::add_pool<nn::AvgPool2d, nn::AvgPoolOptions>(kinds, "avg_pool2d", avg, 2);
+  nn::add_pool<nn::AvgPool3d, nn::AvgPoolOptions>(kinds, "avg_pool3d", avg, 3);
   const char* lp = "(Σ |x|ᵖ)^(1/p) of every window.";
-  add_pool<LpPool1d, LpPoolOptions>(kinds, "lp_pool1d", lp, 1);
-  add_pool<LpPool2d, LpPoolOptions>(kinds, "lp_pool2d", lp, 2);
-  add_pool<LpPool3d, LpPoolOptions>(kinds, "lp_pool3d", lp, 3);
+  nn::add_pool<nn::LpPool1d, nn::LpPoolOptions>(kinds, "lp_pool1d", lp, 1);
+  nn::add_pool<nn::LpPool2d, nn::LpPoolOptions>(kinds, "lp_pool2d", lp, 2);
+  nn::add_pool<nn::LpPool3d, nn::LpPoolOptions>(kinds, "lp_pool3d", lp, 3);
   const char* adaptive_max = "The largest elements of even windows, as many as asked for.";
-  add_pool<AdaptiveMaxPool1d, AdaptivePoolOptions>(kinds, "adaptive_max_pool1d", adaptive_max, 1);
-  add_pool<AdaptiveMaxPool2d, AdaptivePoolOptions>(kinds, "adaptive_max_pool2d", adaptive_max, 2);
-  add_pool<AdaptiveMaxPool3d, AdaptivePoolOptions>(kinds, "adaptive_max_pool3d", adaptive_max, 3);
+  nn::add_pool<nn::AdaptiveMaxPool1d, nn::AdaptivePoolOptions>(kinds, "adaptive_max_pool1d", adaptive_max, 1);
+  nn::add_pool<nn::AdaptiveMaxPool2d, nn::AdaptivePoolOptions>(kinds, "adaptive_max_pool2d", adaptive_max, 2);
+  nn::add_pool<nn::AdaptiveMaxPool3d, nn::AdaptivePoolOptions>(kinds, "adaptive_max_pool3d", adaptive_max, 3);
   const char* adaptive_avg = "The means of even windows, as many as asked for.";
-  add_pool<AdaptiveAvgPool1d, AdaptivePoolOptions>(kinds, "adaptive_avg_pool1d", adaptive_avg, 1);
-  add_pool<AdaptiveAvgPool2d, AdaptivePoolOptions>(kinds, "adaptive_avg_pool2d", adaptive_avg, 2);
-  add_pool<AdaptiveAvgPool3d, AdaptivePoolOptions>(kinds, "adaptive_avg_pool3d", adaptive_avg, 3);
-  add_plain_layer<GlobalAvgPool>(kinds, "global_avg_pool", "The mean of every channel: [c, ...] to [c].");
-  add_plain_layer<GlobalMaxPool>(kinds, "global_max_pool", "The largest element of every channel: [c, ...] to [c].");
+  nn::add_pool<nn::AdaptiveAvgPool1d, nn::AdaptivePoolOptions>(kinds, "adaptive_avg_pool1d", adaptive_avg, 1);
+  nn::add_pool<nn::AdaptiveAvgPool2d, nn::AdaptivePoolOptions>(kinds, "adaptive_avg_pool2d", adaptive_avg, 2);
+  nn::add_pool<nn::AdaptiveAvgPool3d, nn::AdaptivePoolOptions>(kinds, "adaptive_avg_pool3d", adaptive_avg, 3);
+  nn::add_plain_layer<nn::GlobalAvgPool>(kinds, "global_avg_pool", "The mean of every channel: [c, ...] to [c].");
+  nn::add_plain_layer<nn::GlobalMaxPool>(kinds, "global_max_pool",
+                                         "The largest element of every channel: [c, ...] to [c].");
 }
 
 }  // namespace starling

@@ -69,13 +69,12 @@ void add_cell(LayerKinds& kinds, const char* name, const char* doc, std::size_t 
 }  // namespace nn
 
 void register_layer_recurrent(nn::LayerKinds& kinds) {
-  using namespace nn;
-  add_recurrent<Rnn>(kinds, "rnn", "Plain recurrent layers over sequences.");
-  add_recurrent<Gru>(kinds, "gru", "Gated recurrent units over sequences.");
-  add_recurrent<Lstm>(kinds, "lstm", "Long short-term memory over sequences.");
-  add_cell<RnnCell>(kinds, "rnn_cell", "One step of a plain recurrent layer: (x, h) to h.", 2);
-  add_cell<GruCell>(kinds, "gru_cell", "One step of gated recurrent units: (x, h) to h.", 2);
-  add_cell<LstmCell>(kinds, "lstm_cell", "One step of long short-term memory: (x, h, c) to h.", 3);
+  nn::add_recurrent<nn::Rnn>(kinds, "rnn", "Plain recurrent layers over sequences.");
+  nn::add_recurrent<nn::Gru>(kinds, "gru", "Gated recurrent units over sequences.");
+  nn::add_recurrent<nn::Lstm>(kinds, "lstm", "Long short-term memory over sequences.");
+  nn::add_cell<nn::RnnCell>(kinds, "rnn_cell", "One step of a plain recurrent layer: (x, h) to h.", 2);
+  nn::add_cell<nn::GruCell>(kinds, "gru_cell", "One step of gated recurrent units: (x, h) to h.", 2);
+  nn::add_cell<nn::LstmCell>(kinds, "lstm_cell", "One step of long short-term memory: (x, h, c) to h.", 3);
 }
 
 }  // namespace starling

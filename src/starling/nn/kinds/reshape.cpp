@@ -76,22 +76,23 @@ void add_with(LayerKinds& kinds, const char* name, const char* doc) {
 
 // No layer kind for roi_align: its boxes are not samples of a batch.
 void register_layer_reshape(nn::LayerKinds& kinds) {
-  using namespace nn;
-  add_plain_layer<Identity>(kinds, "identity", "What it is given.");
-  add_with<Flatten, FlattenOptions>(kinds, "flatten", "All axes but the batch into one.");
-  add_with<Reshape, ReshapeOptions>(kinds, "reshape", "Samples in another shape.");
-  add_with<Permute, PermuteOptions>(kinds, "permute", "The axes of samples in another order.");
-  add_with<Pad, PadOptions>(kinds, "pad", "More elements around the spatial axes.");
-  add_with<PixelShuffle, ShuffleOptions>(kinds, "pixel_shuffle", "[c · f², h, w] to [c, h · f, w · f].");
-  add_with<PixelUnshuffle, ShuffleOptions>(kinds, "pixel_unshuffle", "[c, h · f, w · f] to [c · f², h, w].");
-  add_with<ChannelShuffle, ChannelShuffleOptions>(kinds, "channel_shuffle", "Channels dealt out between groups.");
-  add_with<Select, SelectOptions>(kinds, "select", "One place of an axis, which is gone then.");
-  add_with<Narrow, NarrowOptions>(kinds, "narrow", "A piece of an axis.");
-  add_with<Mean, ReduceOptions>(kinds, "mean", "Means over axes, which are gone then.");
-  add_with<Sum, ReduceOptions>(kinds, "sum", "Sums over axes, which are gone then.");
-  add_with<Unfold, UnfoldOptions>(kinds, "unfold", "Every window as a column.");
-  add_with<Fold, FoldOptions>(kinds, "fold", "Columns added up where their windows lie.");
-  add_with<Upsample, UpsampleOptions>(kinds, "upsample", "Images in another size.");
+  nn::add_plain_layer<nn::Identity>(kinds, "identity", "What it is given.");
+  nn::add_with<nn::Flatten, nn::FlattenOptions>(kinds, "flatten", "All axes but the batch into one.");
+  nn::add_with<nn::Reshape, nn::ReshapeOptions>(kinds, "reshape", "Samples in another shape.");
+  nn::add_with<nn::Permute, nn::PermuteOptions>(kinds, "permute", "The axes of samples in another order.");
+  nn::add_with<nn::Pad, nn::PadOptions>(kinds, "pad", "More elements around the spatial axes.");
+  nn::add_with<nn::PixelShuffle, nn::ShuffleOptions>(kinds, "pixel_shuffle", "[c · f², h, w] to [c, h · f, w · f].");
+  nn::add_with<nn::PixelUnshuffle, nn::ShuffleOptions>(kinds, "pixel_unshuffle",
+                                                       "[c, h · f, w · f] to [c · f², h, w].");
+  nn::add_with<nn::ChannelShuffle, nn::ChannelShuffleOptions>(kinds, "channel_shuffle",
+                                                              "Channels dealt out between groups.");
+  nn::add_with<nn::Select, nn::SelectOptions>(kinds, "select", "One place of an axis, which is gone then.");
+  nn::add_with<nn::Narrow, nn::NarrowOptions>(kinds, "narrow", "A piece of an axis.");
+  nn::add_with<nn::Mean, nn::ReduceOptions>(kinds, "mean", "Means over axes, which are gone then.");
+  nn::add_with<nn::Sum, nn::ReduceOptions>(kinds, "sum", "Sums over axes, which are gone then.");
+  nn::add_with<nn::Unfold, nn::UnfoldOptions>(kinds, "unfold", "Every window as a column.");
+  nn::add_with<nn::Fold, nn::FoldOptions>(kinds, "fold", "Columns added up where their windows lie.");
+  nn::add_with<nn::Upsample, nn::UpsampleOptions>(kinds, "upsample", "Images in another size.");
 }
 
 }  // namespace starling

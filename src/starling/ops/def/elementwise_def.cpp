@@ -19,7 +19,7 @@ Tensor promoted(const OpDef& op, const Tensor& a, const Tensor& b) {
 }
 
 Tensor number_like(const Tensor& a, double value) {
-  const Tensor made = scalar(value, a.dtype());
+  Tensor made = scalar(value, a.dtype());
   if (made.traced() || a.device() == kCpu) return made;
   return a.device().kind == DeviceKind::null ? empty({}, a.dtype(), a.device()) : to(made, a.device());
 }
@@ -52,7 +52,7 @@ std::vector<OpCase> cases_of_two(Range a, Range b, const std::vector<Attrs>& att
                     attrs);
 }
 
-std::vector<OpCase> cases_alike(std::vector<Range> operands, const std::vector<Attrs>& attrs) {
+std::vector<OpCase> cases_alike(const std::vector<Range>& operands, const std::vector<Attrs>& attrs) {
   std::vector<OpCase> cases;
   for (const auto& shape : shapes()) {
     OpCase one;

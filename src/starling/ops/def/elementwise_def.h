@@ -27,7 +27,7 @@ std::vector<OpCase> cases_of_one(Range x, const std::vector<Attrs>& attrs = {op:
 std::vector<OpCase> cases_of_two(Range a, Range b,
                                  const std::vector<Attrs>& attrs = {op::NoAttrs{}});  // with broadcasting
 // Sample calls with all operands of one shape, for gradients.
-std::vector<OpCase> cases_alike(std::vector<Range> operands, const std::vector<Attrs>& attrs = {op::NoAttrs{}});
+std::vector<OpCase> cases_alike(const std::vector<Range>& operands, const std::vector<Attrs>& attrs = {op::NoAttrs{}});
 // Sample calls with whole numbers of these dtypes, for ops that are not differentiable.
 std::vector<OpCase> whole_cases(int operands, Range range, const std::vector<DType>& dtypes);
 

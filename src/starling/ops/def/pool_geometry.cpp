@@ -49,6 +49,11 @@ int spatial_of(const Shape& x, int spatial, const char* who) {
   return has;
 }
 
+// Place of a spatial dimension among the three axes of a PoolGeometry, of which it fills the last.
+std::size_t place_of(int axis, int spatial) {
+  return static_cast<std::size_t>(axis) + 3 - static_cast<std::size_t>(spatial);
+}
+
 PoolAxis axis_of(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t padding, std::int64_t dilation,
                  bool ceil_mode, const char* who) {
   PoolAxis axis{in, op::window_count(in, kernel, stride, padding, dilation, who), kernel, stride, padding, dilation};
@@ -71,7 +76,7 @@ PoolGeometry make(const Shape& x, const Shape& kernel, const Shape& stride, cons
     const PoolAxis axis = axis_of(x[2 + i], number(kernel, i, spatial, "kernel", who),
                                   number(steps, i, spatial, "stride", who), number(padding, i, spatial, "padding", who),
                                   number(dilation, i, spatial, "dilation", who), ceil_mode, who);
-    g.axes[static_cast<std::size_t>(3 - spatial + i)] = axis;
+    g.axes[place_of(i, spatial)] = axis;
     g.y.push_back(axis.out);
   }
   return g;
@@ -100,7 +105,7 @@ PoolGeometry adaptive_geometry(const Shape& x, const Shape& size, int spatial, c
   for (int i = 0; i < spatial; ++i) {
     const std::int64_t out = number(size, i, spatial, "size", who);
     check(out >= 1 && out < std::int64_t{1} << 31, "[{}] expected sizes in [1, 2^31), got {}", who, to_string(size));
-    g.axes[static_cast<std::size_t>(3 - spatial + i)] = {.in = x[2 + i], .out = out};
+    g.axes[place_of(i, spatial)] = {.in = x[2 + i], .out = out};
     g.y.push_back(out);
   }
   return g;

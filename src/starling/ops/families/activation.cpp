@@ -65,7 +65,7 @@ double elu_slope(double x, double alpha) { return x > 0 ? 1 : alpha * std::exp(x
 
 void with_numbers(OpDef& op, const AttrType& type, std::vector<Attrs> values) {
   op.attrs = &type;
-  op.cases = [cases = op.cases, values] {
+  op.cases = [cases = op.cases, values = std::move(values)] {
     auto made = cases();
     for (std::size_t i = 0; i < made.size(); ++i) made[i].attrs = values[i % values.size()];
     return made;

@@ -45,7 +45,7 @@ OpDef bitwise(std::string name, std::string doc, elementwise::Integer integer, s
   OpDef op = elementwise::binary(std::move(name), std::move(doc), no_floats, nullptr, kSavesNothing);
   op.infer = also.empty() ? infer_integers : infer_bits;
   op.integer = integer;
-  op.cases = [also, range] {
+  op.cases = [also = std::move(also), range] {
     auto cases = elementwise::whole_cases(2, range, {DType::i32, DType::i64});
     for (const auto& more : elementwise::whole_cases(2, {0, 1.99}, also)) cases.push_back(more);
     return cases;

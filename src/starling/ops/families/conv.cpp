@@ -243,15 +243,15 @@ double flops_of_conv_input(const CostCall& call) { return 2 * costs::elements(ca
 double flops_of_conv_weight(const CostCall& call) { return 2 * costs::elements(call.in[0]) * costs::taps(call.out[0]); }
 
 template <class A>
-OpDef conv_op(const char* name, const char* doc, std::function<TensorList(const GradCall&)> gradient,
+OpDef conv_op(const char* name, const char* doc, const std::function<TensorList(const GradCall&)>& gradient,
               Tensor (*conv)(const Tensor&, const Tensor&, const Tensor&, const A&),
-              std::function<std::vector<OpCase>()> cases) {
+              const std::function<std::vector<OpCase>()>& cases) {
   return {.name = name,
           .doc = doc,
           .inputs = {"x", "weight", "bias?"},
           .attrs = &attr_type<A>(),
           .infer = infer_conv<A>,
-          .gradient = std::move(gradient),
+          .gradient = gradient,
           .decompose =
               [conv](std::span<const Tensor> in, const Attrs& attrs) {
                 A a = attrs.as<A>();
@@ -260,7 +260,7 @@ OpDef conv_op(const char* name, const char* doc, std::function<TensorList(const 
                 return TensorList{op::activate(activation, conv(in[0], in[1], in.size() == 3 ? in[2] : Tensor(), a))};
               },
           .shard = shard_images,
-          .cases = std::move(cases),
+          .cases = cases,
           .saves = kSavesAll,
           .cost = {flops_of_conv},
           .precision = Width::narrow};

@@ -68,7 +68,7 @@ ShardRule shard_fused(const ShardCall& call) {
 }
 
 std::vector<OpCase> fused_cases() {
-  const auto make = [](const char* program, std::vector<Shape> shapes) {
+  const auto make = [](const char* program, const std::vector<Shape>& shapes) {
     OpCase c{{}, op::FusedAttrs{Symbol(program)}};
     for (const auto& shape : shapes) c.in.push_back({.shape = shape, .low = 0.3, .distinct = true});
     return c;

@@ -33,7 +33,7 @@ Tensor op::reduce_loss(const Tensor& losses, const LossOptions& options, const c
   if (options.reduction != Reduction::none && any_half(losses, options.weight)) {
     return cast(op::reduce_loss(rules::widened(losses), widened(options), who), with_weight(losses.dtype(), options));
   }
-  const Tensor weighted = options.weight.defined() ? mul(losses, options.weight) : losses;
+  Tensor weighted = options.weight.defined() ? mul(losses, options.weight) : losses;
   if (options.reduction == Reduction::none) return weighted;
   if (options.reduction == Reduction::sum) return sum(weighted);
   check(weighted.numel() > 0, "[{}] expected at least one element, got {}", who, to_string(weighted.type()));
@@ -50,7 +50,7 @@ Tensor mse(const Tensor& prediction, const Tensor& target, const LossOptions& op
     const Tensor difference = sub(prediction, target);
     return op::reduce_loss(mul(difference, difference), options, "mse");
   }
-  const Tensor total = apply1(named_op<"squared_error">(), {prediction, target});
+  Tensor total = apply1(named_op<"squared_error">(), {prediction, target});
   if (options.reduction == Reduction::sum) return total;
   check(prediction.numel() > 0, "[mse] expected at least one element, got {}", to_string(prediction.type()));
   return mul(total, 1.0 / static_cast<double>(prediction.numel()));

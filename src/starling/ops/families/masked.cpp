@@ -91,13 +91,11 @@ TensorList grad_scatter(const GradCall& c) {
   return out;
 }
 
-const auto mask_of = [](Shape shape) {
-  return CaseInput{.shape = shape, .low = 0, .high = 1.99, .dtype = DType::boolean};
-};
+CaseInput mask_input(const Shape& shape) { return {.shape = shape, .low = 0, .high = 1.99, .dtype = DType::boolean}; }
 
 std::vector<OpCase> fill_cases() {
   const auto one = [](Shape mask, Shape x, double value) {
-    return OpCase{{mask_of(mask), {.shape = x}}, op::MaskedFillAttrs{value}};
+    return OpCase{{mask_input(mask), {.shape = x}}, op::MaskedFillAttrs{value}};
   };
   return {one({7}, {7}, 1.5),       one({3, 5}, {3, 5}, 0), one({5}, {3, 5}, -2),
           one({3, 1}, {3, 4}, 0.5), one({2, 3}, {}, 1),     one({0, 3}, {3}, 1),
@@ -107,7 +105,7 @@ std::vector<OpCase> fill_cases() {
 std::vector<OpCase> select_cases() {
   std::vector<OpCase> cases;
   for (const auto& shape : std::vector<Shape>{{7}, {3, 5}, {2, 3, 4}, {0, 3}, {}, {40}, {1, 9}, {17, 2}})
-    cases.push_back({{{.shape = shape}, mask_of(shape)}, op::NoAttrs{}});
+    cases.push_back({{{.shape = shape}, mask_input(shape)}, op::NoAttrs{}});
   return cases;
 }
 

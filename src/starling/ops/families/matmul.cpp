@@ -186,9 +186,7 @@ ShardRule shard_product(const ShardCall& call, bool trans_a, bool trans_b) {
     set(whole, b, Layout::split(1));
   else if (b.is_split(kb))
     set(Layout::split(ka), b, term);
-  else if (a == term && b == whole)
-    set(a, b, term);
-  else if (a == whole && b == term)
+  else if ((a == term && b == whole) || (a == whole && b == term))
     set(a, b, term);
   return rule;
 }

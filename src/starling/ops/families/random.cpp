@@ -66,9 +66,9 @@ Tensor normal(const Shape& shape, const NormalOptions& o) {
 }
 
 Tensor op::own_key() {
-  const Tensor key = op::random_key();
+  Tensor key = op::random_key();
   if (in_loop() || &current_interpreter() != &eager_interpreter()) return key;  // fresh or traced
-  const Tensor copy = empty({2}, DType::i64, key.device());
+  Tensor copy = empty({2}, DType::i64, key.device());
   copy_into(copy, key);
   return copy;
 }

@@ -134,7 +134,7 @@ Tensor reduce_scatter(const Tensor& x, op::PiecesAttrs attrs) {
 Tensor all_to_all(const Tensor& x, op::PiecesAttrs attrs) { return apply1(named_op<"all_to_all">(), {x}, here(attrs)); }
 
 void register_ops_rank_pieces(OpRegistry& ops) {
-  const auto rooted = [](const char* name, const char* doc, CostRule cost, auto gradient) {
+  const auto rooted = [](const char* name, const char* doc, const CostRule& cost, auto gradient) {
     return OpDef{.name = name,
                  .doc = doc,
                  .inputs = {"x"},
@@ -145,7 +145,7 @@ void register_ops_rank_pieces(OpRegistry& ops) {
                  .saves = kSavesNothing,
                  .comm = true,
                  .inplace = 0,
-                 .cost = std::move(cost),
+                 .cost = cost,
                  .precision = Width::wide};
   };
   ops.add(rooted("broadcast", "The root's x, on every rank.", costs::moves(), [](const GradCall& c) {

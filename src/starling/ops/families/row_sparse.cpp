@@ -69,7 +69,7 @@ Tensor op::add_gradients(const Tensor& a, const Tensor& b) {
     if (entries >= a.shape()[0]) return add(a, b);
     return row_sparse(concat(rows), concat(values), a.shape());
   }
-  const Tensor both = row_sparse(concat(rows), concat(values), a.shape());
+  Tensor both = row_sparse(concat(rows), concat(values), a.shape());
   if (entries < kFew && entries < a.shape()[0]) return both;
   // Coalescing has no gradient: use the dense form for higher derivatives.
   return row_values(both).requires_grad() ? dense(both) : coalesce(both);

@@ -46,8 +46,7 @@ AdamW::AdamW(std::vector<ParameterGroup> groups, const AdamWOptions& o)
 
 namespace starling {
 void register_optimizer_adam(optim::OptimizerKinds& kinds) {
-  using namespace optim;
-  add_kind<Adam, AdamOptions>(kinds, "adam", "Adam: mean gradients over their root mean square");
-  add_kind<AdamW, AdamWOptions>(kinds, "adamw", "Adam with weight decay beside the step");
+  optim::add_kind<optim::Adam, optim::AdamOptions>(kinds, "adam", "Adam: mean gradients over their root mean square");
+  optim::add_kind<optim::AdamW, optim::AdamWOptions>(kinds, "adamw", "Adam with weight decay beside the step");
 }
 }  // namespace starling

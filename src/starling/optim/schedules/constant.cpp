@@ -25,7 +25,6 @@ std::unique_ptr<Schedule> make_schedule(const ConstantOptions& o) {
 
 namespace starling {
 void register_schedule_constant(optim::ScheduleKinds& kinds) {
-  using namespace optim;
-  add_schedule<ConstantOptions>(kinds, "constant", "the same rate, maybe another at the beginning");
+  optim::add_schedule<optim::ConstantOptions>(kinds, "constant", "the same rate, maybe another at the beginning");
 }
 }  // namespace starling

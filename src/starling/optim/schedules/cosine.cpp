@@ -55,8 +55,8 @@ std::unique_ptr<Schedule> make_schedule(const CosineRestartsOptions& o) {
 
 namespace starling {
 void register_schedule_cosine(optim::ScheduleKinds& kinds) {
-  using namespace optim;
-  add_schedule<CosineOptions>(kinds, "cosine", "down along half a cosine");
-  add_schedule<CosineRestartsOptions>(kinds, "cosine_restarts", "down along half a cosine, again and again");
+  optim::add_schedule<optim::CosineOptions>(kinds, "cosine", "down along half a cosine");
+  optim::add_schedule<optim::CosineRestartsOptions>(kinds, "cosine_restarts",
+                                                    "down along half a cosine, again and again");
 }
 }  // namespace starling

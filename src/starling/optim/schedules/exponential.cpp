@@ -19,7 +19,6 @@ std::unique_ptr<Schedule> make_schedule(const ExponentialOptions& o) {
 
 namespace starling {
 void register_schedule_exponential(optim::ScheduleKinds& kinds) {
-  using namespace optim;
-  add_schedule<ExponentialOptions>(kinds, "exponential", "times gamma after each step or epoch");
+  optim::add_schedule<optim::ExponentialOptions>(kinds, "exponential", "times gamma after each step or epoch");
 }
 }  // namespace starling

@@ -23,7 +23,6 @@ std::unique_ptr<Schedule> make_schedule(const LinearOptions& o) {
 
 namespace starling {
 void register_schedule_linear(optim::ScheduleKinds& kinds) {
-  using namespace optim;
-  add_schedule<LinearOptions>(kinds, "linear", "evenly from one rate to another");
+  optim::add_schedule<optim::LinearOptions>(kinds, "linear", "evenly from one rate to another");
 }
 }  // namespace starling

@@ -59,7 +59,6 @@ std::unique_ptr<Schedule> make_schedule(const OneCycleOptions& o) {
 
 namespace starling {
 void register_schedule_one_cycle(optim::ScheduleKinds& kinds) {
-  using namespace optim;
-  add_schedule<OneCycleOptions>(kinds, "one_cycle", "up to the rate and down to next to nothing");
+  optim::add_schedule<optim::OneCycleOptions>(kinds, "one_cycle", "up to the rate and down to next to nothing");
 }
 }  // namespace starling

@@ -87,7 +87,6 @@ std::unique_ptr<Schedule> make_schedule(const PlateauOptions& o) {
 
 namespace starling {
 void register_schedule_plateau(optim::ScheduleKinds& kinds) {
-  using namespace optim;
-  add_schedule<PlateauOptions>(kinds, "plateau", "down when a metric stops getting better");
+  optim::add_schedule<optim::PlateauOptions>(kinds, "plateau", "down when a metric stops getting better");
 }
 }  // namespace starling

@@ -25,7 +25,6 @@ std::unique_ptr<Schedule> make_schedule(const PolynomialOptions& o) {
 
 namespace starling {
 void register_schedule_polynomial(optim::ScheduleKinds& kinds) {
-  using namespace optim;
-  add_schedule<PolynomialOptions>(kinds, "polynomial", "down by a power of the time that is left");
+  optim::add_schedule<optim::PolynomialOptions>(kinds, "polynomial", "down by a power of the time that is left");
 }
 }  // namespace starling

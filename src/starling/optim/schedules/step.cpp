@@ -40,8 +40,7 @@ std::unique_ptr<Schedule> make_schedule(const MultiStepOptions& o) {
 
 namespace starling {
 void register_schedule_step(optim::ScheduleKinds& kinds) {
-  using namespace optim;
-  add_schedule<StepOptions>(kinds, "step", "times gamma every so often");
-  add_schedule<MultiStepOptions>(kinds, "multi_step", "times gamma at given times");
+  optim::add_schedule<optim::StepOptions>(kinds, "step", "times gamma every so often");
+  optim::add_schedule<optim::MultiStepOptions>(kinds, "multi_step", "times gamma at given times");
 }
 }  // namespace starling

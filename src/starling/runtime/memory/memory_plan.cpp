@@ -61,7 +61,7 @@ class Planner {
   }
 
   std::vector<Order> orders() const {
-    const auto life = [&](std::size_t i) { return static_cast<std::size_t>(uses_[i].last - uses_[i].first + 1); };
+    const auto life = [&](std::size_t i) { return static_cast<std::size_t>(uses_[i].last - uses_[i].first) + 1; };
     return {sorted([&](std::size_t i) { return bytes_[i]; }),
             sorted([&](std::size_t i) { return bytes_[i] * life(i); }),
             sorted([&](std::size_t i) { return std::pair(life(i), bytes_[i]); }),

@@ -67,14 +67,14 @@ void FitRun::restore_rank() {
   for (const auto* part : {&state.weights, &state.buffers, &state.optimizer}) {
     for (const auto& [name, tensor] : *part) into.push_back({"state." + name, tensor});
   }
-  for (const auto& [name, saved] : saved_) {
-    const auto found = std::find_if(into.begin(), into.end(), [&](const auto& one) { return one.name == name; });
+  for (const NamedTensor& saved : saved_) {
+    const auto found = std::find_if(into.begin(), into.end(), [&](const auto& one) { return one.name == saved.name; });
     // Tensors that a strategy keeps on rank 0 only are not for the others.
-    if (found == into.end() && regrouped && plan_.rank > 0 && name.starts_with("strategy.")) continue;
-    check(found != into.end() && found->tensor.type() == saved.type(),
-          "[train] expected a checkpoint of the strategy {}, got one with '{}' of {}", strategy().name(), name,
-          to_string(saved.type()));
-    copy_into(found->tensor, saved);
+    if (found == into.end() && regrouped && plan_.rank > 0 && saved.name.starts_with("strategy.")) continue;
+    check(found != into.end() && found->tensor.type() == saved.tensor.type(),
+          "[train] expected a checkpoint of the strategy {}, got one with '{}' of {}", strategy().name(), saved.name,
+          to_string(saved.tensor.type()));
+    copy_into(found->tensor, saved.tensor);
   }
   saved_.clear();
   strategy().restored(state_.step);

@@ -71,11 +71,11 @@ train::EvaluatorOptions evaluator_options(const TrainerOptions& o) {
 }  // namespace
 
 struct Trainer::Parts {
-  Parts(nn::Module& net_, optim::Optimizer& optimizer_, ObjectivePtr objective_, TrainerOptions options_)
-      : net(net_),
-        optimizer(optimizer_),
-        objective(std::move(objective_)),
-        options(checked(of_rank(std::move(options_)))),
+  Parts(nn::Module& module, optim::Optimizer& updater, ObjectivePtr goal, TrainerOptions wanted)
+      : net(module),
+        optimizer(updater),
+        objective(std::move(goal)),
+        options(checked(of_rank(std::move(wanted)))),
         link(rank_strategy(options) ? std::make_unique<train::RankLink>(rank_strategy(options)) : nullptr),
         programs(net, optimizer, objective,
                  {.batch = options.batch,

@@ -71,6 +71,7 @@ void place(Picture& sheet, const T* sample, const Sides& sides, std::int64_t lef
       for (std::int64_t x = 0; x < sides.width; ++x) {
         const double value = (static_cast<double>(static_cast<float>(*sample++)) - low) * scale;
         const auto at = static_cast<std::size_t>(((top + y) * sheet.width + left + x) * sides.channels + c);
+        // NOLINTNEXTLINE(bugprone-incorrect-roundings): none is negative; lround would give other bytes next to a half
         sheet.pixels[at] = static_cast<std::uint8_t>(std::clamp(std::isnan(value) ? 0.0 : value, 0.0, 255.0) + 0.5);
       }
     }

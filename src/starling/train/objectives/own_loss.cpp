@@ -71,7 +71,7 @@ ObjectivePtr own_loss(std::vector<std::string> metrics) {
 
 void register_objective_own_loss(ObjectiveKinds& kinds) {
   const auto add = [&](const char* name, const char* doc, std::vector<std::string> metrics) {
-    kinds.add<NoSettings>(name, doc, [metrics](const NoSettings&) { return own_loss(metrics); });
+    kinds.add<NoSettings>(name, doc, [metrics = std::move(metrics)](const NoSettings&) { return own_loss(metrics); });
   };
   add("own_loss", "the loss that the network brings itself", {"loss"});
   add("elbo", "evidence lower bound, which variational autoencoders bring themselves", {"loss"});

@@ -37,7 +37,7 @@ class Decoder {
     const Tensor code = sigmoid(linear(seen, layer_.weight, layer_.bias));
     const Tensor back = matmul(code, weight_.defined() ? weight_ : layer_.weight) + bias_;
     const auto inputs = static_cast<double>(x.size(1));
-    const Tensor loss = (linear_outputs_ ? mse(back, x) * 0.5 : bce_with_logits(back, x)) * inputs;
+    Tensor loss = (linear_outputs_ ? mse(back, x) * 0.5 : bce_with_logits(back, x)) * inputs;
     loss.backward();
     optimizer_->step();
     return loss;
@@ -76,14 +76,14 @@ Settings AutoencoderPretrainOptions::settings() {
       setting("seed", &O::seed, "of the noise and the order of samples")};
 }
 
-std::vector<PretrainedLayer> pretrain_autoencoder(nn::Module& net, std::shared_ptr<const Dataset> data,
+std::vector<PretrainedLayer> pretrain_autoencoder(nn::Module& net, const std::shared_ptr<const Dataset>& data,
                                                   const AutoencoderPretrainOptions& o, PretrainListener listener) {
   const auto step = [&](const DenseLayer& layer, std::size_t number) -> LayerStep {
     auto decoder = std::make_shared<Decoder>(layer, number == 0 && o.visible == VisibleUnits::gaussian, o);
     return [decoder](const Tensor& below) { return decoder->step(below); };
   };
   return train_greedily(
-      net, std::move(data),
+      net, data,
       {.epochs = o.epochs, .batch = o.batch, .seed = o.seed, .layers = o.layers, .listener = std::move(listener)},
       step);
 }

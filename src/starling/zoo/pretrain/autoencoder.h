@@ -24,7 +24,7 @@ struct AutoencoderPretrainOptions {
 // et al. 2010): each layer learns to reconstruct the outputs of the layer below from noisy ones. The loss is the
 // cross-entropy for numbers in [0, 1], else half the squared error, summed over inputs. Uses the first field of the
 // data, not the labels.
-std::vector<PretrainedLayer> pretrain_autoencoder(nn::Module& net, std::shared_ptr<const Dataset> data,
+std::vector<PretrainedLayer> pretrain_autoencoder(nn::Module& net, const std::shared_ptr<const Dataset>& data,
                                                   const AutoencoderPretrainOptions& options = {},
                                                   PretrainListener listener = {});
 

@@ -60,7 +60,7 @@ std::vector<DenseLayer> hidden_layers(const nn::Module& net) {
   return layers;
 }
 
-std::vector<PretrainedLayer> train_greedily(nn::Module& net, std::shared_ptr<const Dataset> data,
+std::vector<PretrainedLayer> train_greedily(nn::Module& net, const std::shared_ptr<const Dataset>& data,
                                             const GreedyOptions& options,
                                             const std::function<LayerStep(const DenseLayer&, std::size_t)>& step) {
   const std::vector<DenseLayer> layers = hidden_layers(net);

@@ -47,7 +47,7 @@ struct GreedyOptions {
 // outputs of the layers below for a batch, [n, in], updates the layer and returns the loss, a scalar; that function is
 // compiled together with the layers below. Seeds the default generator.
 using LayerStep = std::function<Tensor(const Tensor& below)>;
-std::vector<PretrainedLayer> train_greedily(nn::Module& net, std::shared_ptr<const Dataset> data,
+std::vector<PretrainedLayer> train_greedily(nn::Module& net, const std::shared_ptr<const Dataset>& data,
                                             const GreedyOptions& options,
                                             const std::function<LayerStep(const DenseLayer&, std::size_t)>& step);
 

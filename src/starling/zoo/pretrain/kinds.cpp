@@ -11,14 +11,14 @@ const PretrainKinds& pretrain_kinds() {
     made.add<RbmPretrainOptions>(
         "rbm", "a deep belief network: restricted Boltzmann machines one on another, by contrastive divergence",
         [](const RbmPretrainOptions& o) -> Pretrainer {
-          return [o](nn::Module& net, std::shared_ptr<const Dataset> data, PretrainListener listener) {
-            return pretrain_rbm(net, std::move(data), o, std::move(listener));
+          return [o](nn::Module& net, const std::shared_ptr<const Dataset>& data, PretrainListener listener) {
+            return pretrain_rbm(net, data, o, std::move(listener));
           };
         });
     made.add<AutoencoderPretrainOptions>(
         "autoencoder", "a stack of denoising autoencoders", [](const AutoencoderPretrainOptions& o) -> Pretrainer {
-          return [o](nn::Module& net, std::shared_ptr<const Dataset> data, PretrainListener listener) {
-            return pretrain_autoencoder(net, std::move(data), o, std::move(listener));
+          return [o](nn::Module& net, const std::shared_ptr<const Dataset>& data, PretrainListener listener) {
+            return pretrain_autoencoder(net, data, o, std::move(listener));
           };
         });
     return made;

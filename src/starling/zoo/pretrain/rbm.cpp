@@ -44,7 +44,7 @@ Settings RbmPretrainOptions::settings() {
       setting("seed", &O::seed, "of the weights, the noise and the order of samples")};
 }
 
-std::vector<PretrainedLayer> pretrain_rbm(nn::Module& net, std::shared_ptr<const Dataset> data,
+std::vector<PretrainedLayer> pretrain_rbm(nn::Module& net, const std::shared_ptr<const Dataset>& data,
                                           const RbmPretrainOptions& o, PretrainListener listener) {
   const auto step = [&](const DenseLayer& layer, std::size_t number) -> LayerStep {
     begin(layer);
@@ -56,14 +56,14 @@ std::vector<PretrainedLayer> pretrain_rbm(nn::Module& net, std::shared_ptr<const
         layer, optim::SgdOptions{.lr = o.lr, .momentum = o.momentum, .weight_decay = o.weight_decay});
     return [machine](const Tensor& below) {
       const auto out = machine->rbm.own_loss({&below, 1});
-      const Tensor error = mse(out.prediction, below).detach();
+      Tensor error = mse(out.prediction, below).detach();
       out.loss.backward();
       machine->optimizer.step();
       return error;
     };
   };
   return train_greedily(
-      net, std::move(data),
+      net, data,
       {.epochs = o.epochs, .batch = o.batch, .seed = o.seed, .layers = o.layers, .listener = std::move(listener)},
       step);
 }

@@ -23,7 +23,7 @@ struct RbmPretrainOptions {
 // restricted Boltzmann machine by contrastive divergence on the outputs of the layers below. Weights start as small
 // normal numbers, biases as zeros. Reported losses are squared reconstruction errors. Uses the first field of the data,
 // not the labels.
-std::vector<PretrainedLayer> pretrain_rbm(nn::Module& net, std::shared_ptr<const Dataset> data,
+std::vector<PretrainedLayer> pretrain_rbm(nn::Module& net, const std::shared_ptr<const Dataset>& data,
                                           const RbmPretrainOptions& options = {}, PretrainListener listener = {});
 
 }  // namespace starling::zoo

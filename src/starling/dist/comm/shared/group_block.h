@@ -117,7 +117,9 @@ class GroupBlock {
 
  private:
   struct Offsets;
-  std::size_t index(int from, int to) const { return static_cast<std::size_t>(from * size_ + to); }
+  std::size_t index(int from, int to) const {
+    return static_cast<std::size_t>(from) * static_cast<std::size_t>(size_) + static_cast<std::size_t>(to);
+  }
   std::size_t slot_index(std::uint64_t sequence, int rank) const {
     return static_cast<std::size_t>(sequence % kSharedSlots) * static_cast<std::size_t>(size_) +
            static_cast<std::size_t>(rank);

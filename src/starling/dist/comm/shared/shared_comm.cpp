@@ -13,7 +13,7 @@ namespace {
 
 class SharedComm final : public Comm {
  public:
-  SharedComm(CommGroup group, std::shared_ptr<dist::SharedGroup> shared)
+  SharedComm(const CommGroup& group, std::shared_ptr<dist::SharedGroup> shared)
       : Comm(group, std::make_shared<dist::Journal>(group.size)), shared_(std::move(shared)) {}
   ~SharedComm() override { shared_->leave(journal()); }
 

@@ -12,7 +12,7 @@ namespace {
 
 class ThreadsComm final : public Comm {
  public:
-  ThreadsComm(CommGroup group, std::shared_ptr<dist::Hub> hub)
+  ThreadsComm(const CommGroup& group, std::shared_ptr<dist::Hub> hub)
       : Comm(group, std::make_shared<dist::Journal>(group.size)), hub_(std::move(hub)) {}
   ~ThreadsComm() override { hub_->leave(rank(), journal()); }
 

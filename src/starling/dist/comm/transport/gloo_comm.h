@@ -24,10 +24,10 @@ bool has_gloo();
 // Connects the ranks of a group over TCP. Collective, blocks until all are connected. Label and epoch of the group
 // separate its store keys from those of other groups, and keep ranks of another epoch out. A lost peer is an Error that
 // names it, on every rank, as soon as the kernel reports it; a silent host counts as lost after a few seconds.
-std::shared_ptr<dist::Transport> make_gloo_transport(std::shared_ptr<Store> store, const CommGroup& group,
+std::shared_ptr<dist::Transport> make_gloo_transport(const std::shared_ptr<Store>& store, const CommGroup& group,
                                                      const GlooOptions& options = {});
 
-std::unique_ptr<Comm> make_gloo_comm(std::shared_ptr<Store> store, const CommGroup& group,
+std::unique_ptr<Comm> make_gloo_comm(const std::shared_ptr<Store>& store, const CommGroup& group,
                                      const GlooOptions& options = {}, const dist::TransportCommOptions& how = {});
 
 }  // namespace starling

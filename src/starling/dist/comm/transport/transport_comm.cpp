@@ -112,7 +112,7 @@ class TransportComm final : public Comm {
  private:
   Operation& place(CommOp op, int peer, std::uint64_t sequence) {
     if (!is_point_to_point(op)) return collectives_[sequence % kCollectivePlaces];
-    MessageRing& ring = messages_[static_cast<std::size_t>(2 * peer + (op == CommOp::send ? 1 : 0))];
+    MessageRing& ring = messages_[2 * static_cast<std::size_t>(peer) + (op == CommOp::send ? 1 : 0)];
     std::scoped_lock lock(rings_);
     if (!ring) ring = std::make_unique<std::array<Operation, kMessagePlaces>>();
     return (*ring)[sequence % kMessagePlaces];

@@ -78,7 +78,7 @@ void stop_writing(Graph& graph) {
 }  // namespace
 
 Partitioner::Partitioner(const Graph& global, Mesh mesh, std::vector<Layout> inputs)
-    : global_(decomposed(global)), mesh_(mesh), inputs_(std::move(inputs)), rewriter_(global_) {
+    : global_(decomposed(global)), mesh_(std::move(mesh)), inputs_(std::move(inputs)), rewriter_(global_) {
   layouts_.resize(global_.values().size());
   pieces_.resize(global_.values().size());
   whole_.resize(global_.values().size());

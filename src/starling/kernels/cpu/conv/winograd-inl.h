@@ -22,7 +22,7 @@ using gemm_simd::store_first;
 
 HWY_INLINE void store_some(Vec v, float* to, std::int64_t count) {
   const D d;
-  if (count >= L) {
+  if (count >= kLanes) {
     hn::StoreU(v, d, to);
   } else {
     store_first(v, d, to, count);
@@ -50,7 +50,7 @@ template <class F>
 HWY_INLINE void each_vector(const Part& part, const WinogradPlanes& planes, const F& f) {
   for (std::int64_t t = part.begin; t < part.end;) {
     const std::int64_t place = part.place + t - part.begin, column = place % planes.width;
-    const std::int64_t count = std::min({L, part.end - t, planes.width - column});
+    const std::int64_t count = std::min({kLanes, part.end - t, planes.width - column});
     f(t, place / planes.width * planes.panel + column, count);
     t += count;
   }
@@ -112,7 +112,7 @@ class Sorted {
  private:
   HWY_INLINE void sort_line(bool inside, float* to) const {
     const D d;
-    for (std::int64_t c = 0; c < s_.tile_cols; c += L) {
+    for (std::int64_t c = 0; c < s_.tile_cols; c += kLanes) {
 #pragma GCC unroll 3
       for (int group = 0; group < kWide; group += kStep) {
         Vec v[kStep];
@@ -136,7 +136,7 @@ class Sorted {
   std::int64_t pitch_ = 0;
 };
 
-// Stores Bᵀ x B or A dy Aᵀ of L tiles to the planes.
+// Stores Bᵀ x B or A dy Aᵀ of kLanes tiles to the planes.
 template <class S, bool kGradient, class Pixels>
 HWY_INLINE void transform_in(const Pixels& pixels, std::int64_t tile, float* to, std::int64_t plane,
                              std::int64_t count) {
@@ -183,7 +183,7 @@ void images_to_planes(const WinogradImages& s, const float* x, WinogradRange cha
   });
 }
 
-// Aᵀ m A of L tiles: row i of the outputs goes to rows + i * pitch, the outputs of a tile contiguous.
+// Aᵀ m A of kLanes tiles: row i of the outputs goes to rows + i * pitch, the outputs of a tile contiguous.
 template <class S>
 HWY_INLINE void transform_out(const float* from, std::int64_t plane, float* rows, std::int64_t pitch) {
   constexpr int kTile = S::kTile, kOut = S::kOut;
@@ -209,7 +209,7 @@ HWY_INLINE void transform_out(const float* from, std::int64_t plane, float* rows
 HWY_INLINE void finish_row(const float* from, std::int64_t count, float bias, bool relu, float* to) {
   const D d;
   const Vec add = hn::Set(d, bias);
-  for (std::int64_t i = 0; i < count; i += L) {
+  for (std::int64_t i = 0; i < count; i += kLanes) {
     const Vec sum = hn::Add(hn::LoadU(d, from + i), add);
     store_some(relu ? hn::IfThenZeroElse(hn::Lt(sum, hn::Zero(d)), sum) : sum, to + i, count - i);  // keeps NaN
   }
@@ -220,7 +220,7 @@ void planes_to_images(const WinogradImages& s, const WinogradPlanes& from, Winog
                       bool relu, float* y, float* memory) {
   constexpr std::int64_t kOut = S::kOut;
   each_part(s, tiles, [&](const Part& part) HWY_ATTR {
-    const std::int64_t pitch = kOut * (part.end - part.begin + L);
+    const std::int64_t pitch = kOut * (part.end - part.begin + kLanes);
     for (std::int64_t c = 0; c < s.channels; ++c) {
       each_vector(part, from, [&](std::int64_t tile, std::int64_t at, std::int64_t) HWY_ATTR {
         transform_out<S>(from.at + c * from.ld + at, from.plane, memory + kOut * (tile - part.begin), pitch);

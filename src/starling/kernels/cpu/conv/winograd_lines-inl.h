@@ -17,7 +17,7 @@ namespace HWY_NAMESPACE::winograd_simd {
 namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using Vec = hn::Vec<D>;
-constexpr std::int64_t L = HWY_LANES(float);
+constexpr std::int64_t kLanes = HWY_LANES(float);
 
 HWY_INLINE Vec times(float c, Vec v) { return hn::Mul(hn::Set(D(), c), v); }
 HWY_INLINE Vec plus(Vec sum, float c, Vec v) { return hn::MulAdd(hn::Set(D(), c), v, sum); }
@@ -65,8 +65,8 @@ struct SchemeOfSix {
   static constexpr int kOut = kOutputs, kKernel = kTaps, kTile = 6;
   static_assert(kOut + kKernel - 1 == kTile);
 
-  static constexpr float kA[] = {1.0F, 0.625F, 0.390625F, 0.244140625F, 0.152587890625F};
-  static constexpr float kB[] = {1.0F, 1.5F, 2.25F, 3.375F, 5.0625F};
+  static constexpr float kA[5] = {1.0F, 0.625F, 0.390625F, 0.244140625F, 0.152587890625F};
+  static constexpr float kB[5] = {1.0F, 1.5F, 2.25F, 3.375F, 5.0625F};
   static constexpr float kProduct = kA[2] * kB[2], kSum = kA[2] + kB[2];
   static constexpr float kOver0 = 1 / kProduct;
   static constexpr float kOverA = 1 / (2 * kA[2] * (kA[2] - kB[2]));

@@ -16,22 +16,22 @@ HWY_BEFORE_NAMESPACE();
 namespace starling::kernels {
 namespace HWY_NAMESPACE::winograd_simd {
 
-// Gathers the weights of L input channels into a block [taps][L].
+// Gathers the weights of kLanes input channels into a block [taps][kLanes].
 template <int kTaps>
 HWY_INLINE void turn_in(const float* w, std::int64_t stride, bool turned, std::int64_t count, float* block) {
   for (std::int64_t l = 0; l < count; ++l) {
     const float* from = w + l * stride;
     if (turned) {
-      for (int k = 0; k < kTaps; ++k) block[k * L + l] = from[kTaps - 1 - k];
+      for (int k = 0; k < kTaps; ++k) block[k * kLanes + l] = from[kTaps - 1 - k];
     } else {
-      for (int k = 0; k < kTaps; ++k) block[k * L + l] = from[k];
+      for (int k = 0; k < kTaps; ++k) block[k * kLanes + l] = from[k];
     }
   }
 }
 template <int kTaps>
 HWY_INLINE void turn_out(const float* block, std::int64_t count, float* w) {
   for (std::int64_t l = 0; l < count; ++l) {
-    for (int k = 0; k < kTaps; ++k) w[l * kTaps + k] = block[k * L + l];
+    for (int k = 0; k < kTaps; ++k) w[l * kTaps + k] = block[k * kLanes + l];
   }
 }
 
@@ -40,17 +40,17 @@ void weights_to_planes(const float* w, const WinogradWeights& from, WinogradRang
                        std::int64_t plane) {
   constexpr int kTile = S::kTile, kKernel = S::kKernel, kTaps = kKernel * kKernel;
   const D d;
-  HWY_ALIGN float block[kTaps * L] = {};
+  HWY_ALIGN float block[kTaps * kLanes] = {};
   for (std::int64_t o = out.begin; o < out.end; ++o) {
-    for (std::int64_t c = 0; c < from.in; c += L) {
-      const std::int64_t count = std::min(L, from.in - c);
+    for (std::int64_t c = 0; c < from.in; c += kLanes) {
+      const std::int64_t count = std::min(kLanes, from.in - c);
       turn_in<kTaps>(w + o * from.out_stride + c * from.in_stride, from.in_stride, from.turned, count, block);
       Vec half[kTile][kKernel];
 #pragma GCC unroll 5
       for (int j = 0; j < kKernel; ++j) {
         Vec column[kKernel], made[kTile];
 #pragma GCC unroll 5
-        for (int i = 0; i < kKernel; ++i) column[i] = hn::Load(d, block + (i * kKernel + j) * L);
+        for (int i = 0; i < kKernel; ++i) column[i] = hn::Load(d, block + (i * kKernel + j) * kLanes);
         S::weights(column, made);
 #pragma GCC unroll 6
         for (int i = 0; i < kTile; ++i) half[i][j] = made[i];
@@ -71,10 +71,10 @@ template <class S>
 void planes_to_weights(const float* planes, std::int64_t plane, std::int64_t in, WinogradRange out, float* w) {
   constexpr int kTile = S::kTile, kKernel = S::kKernel, kTaps = kKernel * kKernel;
   const D d;
-  HWY_ALIGN float block[kTaps * L];
+  HWY_ALIGN float block[kTaps * kLanes];
   for (std::int64_t o = out.begin; o < out.end; ++o) {
-    for (std::int64_t c = 0; c < in; c += L) {
-      const std::int64_t count = std::min(L, in - c);
+    for (std::int64_t c = 0; c < in; c += kLanes) {
+      const std::int64_t count = std::min(kLanes, in - c);
       const float* from = planes + o * in + c;
       Vec half[kKernel][kTile];
 #pragma GCC unroll 6
@@ -83,7 +83,7 @@ void planes_to_weights(const float* planes, std::int64_t plane, std::int64_t in,
 #pragma GCC unroll 6
         for (int i = 0; i < kTile; ++i) {
           const float* at = from + (i * kTile + j) * plane;
-          column[i] = count == L ? hn::LoadU(d, at) : load_first(d, at, count);
+          column[i] = count == kLanes ? hn::LoadU(d, at) : load_first(d, at, count);
         }
         S::weights_back(column, made);
 #pragma GCC unroll 5
@@ -94,7 +94,7 @@ void planes_to_weights(const float* planes, std::int64_t plane, std::int64_t in,
         Vec made[kKernel];
         S::weights_back(half[i], made);
 #pragma GCC unroll 5
-        for (int j = 0; j < kKernel; ++j) hn::Store(made[j], d, block + (i * kKernel + j) * L);
+        for (int j = 0; j < kKernel; ++j) hn::Store(made[j], d, block + (i * kKernel + j) * kLanes);
       }
       turn_out<kTaps>(block, count, w + (o * in + c) * kTaps);
     }

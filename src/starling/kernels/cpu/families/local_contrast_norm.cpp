@@ -18,7 +18,7 @@ struct GaussianImage {
   std::vector<T> weights;                  // from the centre outwards
   std::vector<T> row_scale, column_scale;  // 1 / the weights inside the image
 
-  GaussianImage(std::int64_t h_, std::int64_t w_, std::int64_t size, double sigma) : h(h_), w(w_) {
+  GaussianImage(std::int64_t height, std::int64_t width, std::int64_t size, double sigma) : h(height), w(width) {
     std::vector<double> exact;
     for (std::int64_t i = 0; i <= size / 2; ++i) {
       const double d = static_cast<double>(i) / sigma;

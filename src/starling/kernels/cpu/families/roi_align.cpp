@@ -29,7 +29,8 @@ struct Regions {
   template <class F>
   void each_point(const op::RoiBox& b, const F& f) const {
     for (std::int64_t bin = 0; bin < bins(); ++bin) {
-      const auto i = static_cast<double>(bin / size[1]), j = static_cast<double>(bin % size[1]);
+      const std::int64_t down = bin / size[1], across = bin % size[1];
+      const auto i = static_cast<double>(down), j = static_cast<double>(across);
       for (std::int64_t p = 0; p < b.points_h; ++p) {
         const double row = i + (static_cast<double>(p) + 0.5) / static_cast<double>(b.points_h);
         for (std::int64_t q = 0; q < b.points_w; ++q) {

@@ -66,12 +66,12 @@ std::unique_ptr<Plan> plan_as(const PlanRequest& request, bool root) {
       std::fill_n(static_cast<T*>(launch.out[0]), results, std::numeric_limits<T>::quiet_NaN());
     });
   }
-  const double terms = static_cast<double>(n / results);
-  const double freedom = std::max(terms - static_cast<double>(attrs.correction), 0.0);
+  const std::int64_t terms = n / results;
+  const double freedom = std::max(static_cast<double>(terms) - static_cast<double>(attrs.correction), 0.0);
   MomentView view = moment_view(reduce_groups(shape, attrs.axes));
   const bool copies = view.form == Form::moved;
   const Moved moved = reduced_last(shape, attrs.axes);
-  if (copies) view = {Form::channels, 1, results, n / results};
+  if (copies) view = {Form::channels, 1, results, terms};
   // Scratch: the means and sums of squares of all results, then the rearranged copy.
   const std::size_t sums = static_cast<std::size_t>(results) * 2 * sizeof(double);
   const std::size_t padded = (sums + 63) / 64 * 64;

@@ -396,7 +396,7 @@ class FusedWorker {
 };
 
 void FusedRunner::run(void* const* in, void* const* out, void* scratch) const {
-  auto* aligned = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(scratch) + kLine - 1) & ~(kLine - 1));
+  auto* aligned = static_cast<std::byte*>(scratch) + (-reinterpret_cast<std::uintptr_t>(scratch) & (kLine - 1));
   const std::int64_t rows = grid_.rows(), elements = rows * grid_.cols;
   const std::int64_t lines = rows == 0 ? 0 : rows / grid_.rows_in_line();
   const std::int64_t units = lines * tiles_in_line_ * blocks_across_;

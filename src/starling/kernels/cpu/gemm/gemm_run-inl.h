@@ -64,15 +64,15 @@ class GemmShare {
   }
 
  private:
-  static constexpr std::int64_t L = kVectorLanes<T>;
+  static constexpr std::int64_t kLanes = kVectorLanes<T>;
 
   void run_panels() {
-    constexpr std::int64_t kStep = kTileVectors * L;
+    constexpr std::int64_t kStep = kTileVectors * kLanes;
     for (std::int64_t c = cols_.begin; c < cols_.end; c += kStep) run_panel({c, std::min(c + kStep, cols_.end)});
   }
 
   void run_panel(Range cols) {
-    const std::int64_t width = (cols.end - cols.begin + L - 1) / L * L;
+    const std::int64_t width = (cols.end - cols.begin + kLanes - 1) / kLanes * kLanes;
     std::int64_t k0 = 0;
     do {
       const std::int64_t k1 = std::min(k0 + plan_.k_block, plan_.k);
@@ -121,7 +121,7 @@ class GemmShare {
       if (k.begin == 0 && e.bias_m) ends.row_bias = e.bias_m + rows_.begin;
       if (k.begin == 0 && e.bias_n) ends.col_bias = e.bias_n + cols.begin;
     }
-    gemm_rows(rows_.end - rows_.begin, static_cast<int>(width / L), access_, k.end - k.begin,
+    gemm_rows(rows_.end - rows_.begin, static_cast<int>(width / kLanes), access_, k.end - k.begin,
               Scalars<T>{scalars_at(rows_.begin, k.begin), plan_.ld_scalars}, b_,
               job_.c + rows_.begin * plan_.ldc + cols.begin, plan_.ldc, ends);
   }
@@ -129,7 +129,7 @@ class GemmShare {
   // Stores tiles to a small block (or to partial sums before the last block of k), and from there through the epilogue
   // to C.
   void run_blocks(Range cols, std::int64_t width, Range k) {
-    const int vectors = static_cast<int>(width / L);
+    const int vectors = static_cast<int>(width / kLanes);
     const bool blocked = plan_.k_block < plan_.k;
     const bool last = k.end == plan_.k;
     HWY_ALIGN T buffer[kTransposedGroup * kPanelCols];
@@ -172,7 +172,7 @@ class GemmShare {
     const GemmEpilogue& e = *job_.epilogue;
     const bool only_update = e.sgd && e.sgd->velocity && !e.bias_n && !e.bias_m && !e.accumulate &&
                              e.activation == GemmActivation::kNone && e.derivative == GemmActivation::kNone;
-    return only_update && (cols.end - cols.begin) % L == 0;
+    return only_update && (cols.end - cols.begin) % kLanes == 0;
   }
 
   TileEnds<T> block_ends(std::int64_t r, Range cols, Range k) const {

@@ -7,6 +7,7 @@
 #include "starling/tensor/shape.h"
 
 // LAPACK by its Fortran names: column-major matrices, arguments by address, string lengths at the end.
+// NOLINTBEGIN(readability-identifier-naming)
 extern "C" {
 void dgetrf_(const int* m, const int* n, double* a, const int* lda, int* pivots, int* info);
 void dgetri_(const int* n, double* a, const int* lda, const int* pivots, double* work, const int* lwork, int* info);

@@ -61,7 +61,7 @@ PoolWindows even_windows(const Shape& x, const Shape& y) {
   w.planes = g.planes;
   if (g.planes == 0) return w;
   for (int i = 2; i < x.rank(); ++i) {
-    const auto axis = static_cast<std::size_t>(3 - x.rank() + i);
+    const auto axis = static_cast<std::size_t>(i) + 3 - static_cast<std::size_t>(x.rank());
     const std::int64_t in = x[i], out = y[i];
     g.axes[axis] = {.in = in, .out = out, .kernel = in / out, .stride = in / out};
     w.in[axis] = in, w.out[axis] = out;

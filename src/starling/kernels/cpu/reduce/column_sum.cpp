@@ -14,7 +14,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace starling::kernels {
 namespace HWY_NAMESPACE {
-using namespace gemm_simd;
+namespace hn = hwy::HWY_NAMESPACE;
+using gemm_simd::load_first;
+using gemm_simd::store_first;
 
 // Sums V vectors of columns at a time: as many independent sums as the adder needs.
 template <int V>

@@ -29,7 +29,8 @@ template <class To, class From>
 To saturate(From x) {
   // Bounds are powers of two or exact as From, so that comparisons are right.
   constexpr From kLow = static_cast<From>(std::numeric_limits<To>::min());
-  constexpr From kEnd = static_cast<From>(std::numeric_limits<To>::max() / 2 + 1) * 2;
+  constexpr To kMiddle = std::numeric_limits<To>::max() / 2 + 1;
+  constexpr From kEnd = static_cast<From>(kMiddle) * 2;
   if (x >= kLow && x < kEnd) return static_cast<To>(x);
   if (x != x) return 0;
   if constexpr (std::is_unsigned_v<To>) {

@@ -6,6 +6,7 @@
 // are macros because Highway exports functions by their name, in the scope of the file.
 
 // Inside HWY_NAMESPACE, after fns(): names for the tables of f32 and f64 to be exported by.
+// NOLINTBEGIN(bugprone-macro-parentheses): the argument is the name of a template
 #define STARLING_NAME_FNS(Fns)                    \
   Fns<float> fns_f32() { return fns<float>(); }   \
   Fns<double> fns_f64() { return fns<double>(); } \
@@ -24,3 +25,4 @@
     }                                         \
   }                                           \
   static_assert(true)
+// NOLINTEND(bugprone-macro-parentheses)

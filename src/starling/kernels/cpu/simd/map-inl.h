@@ -114,16 +114,16 @@ HWY_INLINE void store_bools([[maybe_unused]] D d, hn::Mask<D> m, std::uint8_t* p
 template <class T, bool IsBool>
 struct MapOperand {
   using Element = std::conditional_t<IsBool, std::uint8_t, T>;
-  static constexpr hn::ScalableTag<T> d{};
+  static constexpr hn::ScalableTag<T> kTag{};
   alignas(64) Element repeated[HWY_MAX_BYTES / sizeof(T)];
   const Element* p;
   std::int64_t step;
 
   HWY_INLINE void init(const void* in, bool scalar) {
     p = static_cast<const Element*>(in);
-    step = scalar ? 0 : static_cast<std::int64_t>(hn::Lanes(d));
+    step = scalar ? 0 : static_cast<std::int64_t>(hn::Lanes(kTag));
     if (!scalar) return;
-    for (std::size_t i = 0; i < hn::Lanes(d); ++i) repeated[i] = *static_cast<const Element*>(in);
+    for (std::size_t i = 0; i < hn::Lanes(kTag); ++i) repeated[i] = *static_cast<const Element*>(in);
     p = repeated;
   }
   // Loop position, kept apart from `repeated` so that compilers hold it in registers.
@@ -134,9 +134,9 @@ struct MapOperand {
       const Element* at = p;
       p += step;
       if constexpr (IsBool) {
-        return load_bools(d, at);
+        return load_bools(kTag, at);
       } else {
-        return hn::LoadU(d, at);
+        return hn::LoadU(kTag, at);
       }
     }
     // Prefetches two kilobytes ahead: when arithmetic is as slow as memory, the processor does not run ahead that far
@@ -151,9 +151,9 @@ struct MapOperand {
     if constexpr (IsBool) {
       std::uint8_t bytes[HWY_MAX_BYTES / sizeof(T)] = {};
       for (std::size_t i = 0; i < count; ++i) bytes[i] = p[i];
-      return load_bools(d, bytes);
+      return load_bools(kTag, bytes);
     } else {
-      return step == 0 ? hn::LoadU(d, p) : load_tail(d, p, count);
+      return step == 0 ? hn::LoadU(kTag, p) : load_tail(kTag, p, count);
     }
   }
 };
@@ -186,7 +186,7 @@ HWY_INLINE void map_store_tail(D d, R result, void* out, std::int64_t i, std::si
 
 template <class F, class T>
 struct MapOperands {
-  static constexpr hn::ScalableTag<T> d{};
+  static constexpr hn::ScalableTag<T> kTag{};
   static constexpr unsigned kBools = bool_inputs_of<F>();
   MapOperand<T, (kBools & 1) != 0> a;
   MapOperand<T, (kBools & 2) != 0> b;
@@ -203,9 +203,9 @@ struct MapOperands {
     typename MapOperand<T, (kBools & 4) != 0>::Cursor c;
     HWY_INLINE auto next(const double* params) {
       const F f{};
-      if constexpr (F::kArity == 1) return f(d, a.next(), params);
-      if constexpr (F::kArity == 2) return f(d, a.next(), b.next(), params);
-      if constexpr (F::kArity == 3) return f(d, a.next(), b.next(), c.next(), params);
+      if constexpr (F::kArity == 1) return f(kTag, a.next(), params);
+      if constexpr (F::kArity == 2) return f(kTag, a.next(), b.next(), params);
+      if constexpr (F::kArity == 3) return f(kTag, a.next(), b.next(), c.next(), params);
     }
     HWY_INLINE void ask_ahead() const {
       a.ask_ahead();
@@ -226,9 +226,9 @@ struct MapOperands {
   }
   HWY_INLINE auto first(std::size_t count, const double* params) {
     const F f{};
-    if constexpr (F::kArity == 1) return f(d, a.first(count), params);
-    if constexpr (F::kArity == 2) return f(d, a.first(count), b.first(count), params);
-    if constexpr (F::kArity == 3) return f(d, a.first(count), b.first(count), c.first(count), params);
+    if constexpr (F::kArity == 1) return f(kTag, a.first(count), params);
+    if constexpr (F::kArity == 2) return f(kTag, a.first(count), b.first(count), params);
+    if constexpr (F::kArity == 3) return f(kTag, a.first(count), b.first(count), c.first(count), params);
   }
   HWY_INLINE void skip(std::size_t count) {
     a.skip(count);

@@ -106,7 +106,8 @@ struct Arrays {
   }
 
   void map(double* scratch, const FusedStep& step, std::size_t made) const {
-    const auto& [dtype, shape] = types[made];
+    const DType dtype = types[made].dtype;
+    const Shape& shape = types[made].shape;
     const Shape dense = contiguous_strides(shape);
     std::array<Shape, 4> at{dense, dense, dense, dense};
     for (std::size_t k = 0; k < step.in.size(); ++k) at[k + 1] = seen(step.in[k], shape);

@@ -13,8 +13,8 @@ using reference::for_floats;
 struct Gaussian {
   std::int64_t n, c, h, w, size;
   double sigma;
-  Gaussian(const Shape& x, std::int64_t size_, double sigma_)
-      : n(x[0]), c(x[1]), h(x[2]), w(x[3]), size(size_), sigma(sigma_) {}
+  Gaussian(const Shape& x, std::int64_t window_size, double deviation)
+      : n(x[0]), c(x[1]), h(x[2]), w(x[3]), size(window_size), sigma(deviation) {}
 
   double weight(std::int64_t offset) const {
     const auto d = static_cast<double>(offset) / sigma;

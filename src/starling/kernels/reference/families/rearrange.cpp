@@ -16,13 +16,13 @@ using reference::Index;
 template <class F>
 std::unique_ptr<Plan> plan_moved(const PlanRequest& request, F place) {
   const ArgDesc in = request.in[0], out = request.out[0];
-  const int extra = out.shape.rank() - in.shape.rank();
+  const auto extra = static_cast<std::size_t>(out.shape.rank() - in.shape.rank());
   return make_plan([=](const Launch& launch) {
     reference::move_elements(out.shape, size_of(in.dtype), launch.in[0], nullptr, launch.out[0],
                              [&](const Index& index) {
                                std::int64_t at = 0;
                                for (int d = 0; d < in.shape.rank(); ++d)
-                                 at += place(d, index[static_cast<std::size_t>(d + extra)]) * in.strides[d];
+                                 at += place(d, index[static_cast<std::size_t>(d) + extra]) * in.strides[d];
                                return at;
                              });
   });

@@ -13,7 +13,7 @@ namespace {
 // Order in which NaN is greater than any number.
 template <class T>
 bool before(T a, T b) {
-  if constexpr (reference::is_half<T>) {
+  if constexpr (reference::kIsHalf<T>) {
     return before(a.to_float(), b.to_float());
   } else {
     if constexpr (std::is_floating_point_v<T>) {

@@ -39,7 +39,7 @@ class Canvas {
 
   void dot(int x, int y, std::size_t run) {
     if (x < 0 || y < 0 || x >= width() || y >= height()) return;
-    Cell& cell = cells_[static_cast<std::size_t>((dots_ ? y / 4 : y) * columns_ + (dots_ ? x / 2 : x))];
+    Cell& cell = cells_[index(dots_ ? x / 2 : x, dots_ ? y / 4 : y)];
     if (cell.run != static_cast<int>(run)) cell.bits = 0;  // a cell shows the run drawn last
     cell.run = static_cast<int>(run);
     if (dots_) cell.bits |= kDots[x % 2][y % 4];
@@ -58,7 +58,7 @@ class Canvas {
     std::string text;
     int colour = -1;
     for (int x = 0; x < columns_; ++x) {
-      const Cell& cell = cells_[static_cast<std::size_t>(number * columns_ + x)];
+      const Cell& cell = cells_[index(x, number)];
       if (options_.colour && cell.run >= 0 && cell.run != colour) {
         text += fmt::format("\x1b[38;5;{}m", kColours[static_cast<std::size_t>(cell.run) % kColours.size()]);
         colour = cell.run;
@@ -73,6 +73,10 @@ class Canvas {
     int run = -1;
     unsigned bits = 0;
   };
+
+  std::size_t index(int column, int row) const {
+    return static_cast<std::size_t>(row) * static_cast<std::size_t>(columns_) + static_cast<std::size_t>(column);
+  }
 
   std::string glyph(const Cell& cell) const {
     if (cell.run < 0) return " ";

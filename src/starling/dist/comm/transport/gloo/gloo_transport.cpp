@@ -163,7 +163,7 @@ namespace starling {
 
 bool has_gloo() { return true; }
 
-std::shared_ptr<dist::Transport> make_gloo_transport(std::shared_ptr<Store> store, const CommGroup& group,
+std::shared_ptr<dist::Transport> make_gloo_transport(const std::shared_ptr<Store>& store, const CommGroup& group,
                                                      const GlooOptions& options) {
   check(store != nullptr, "[gloo] expected a store to meet in, got none");
   check(group.size >= 1 && group.rank >= 0 && group.rank < group.size, "[gloo] expected a rank below {}, got {}",

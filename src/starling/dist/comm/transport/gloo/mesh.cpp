@@ -171,7 +171,7 @@ class Meeting {
   }
 
   Card connect(int peer) {
-    const Card card = read_card(card_of(peer), peer, group_);
+    Card card = read_card(card_of(peer), peer, group_);
     const sockaddr_storage socket = tcp::Address(card.socket).getSockaddr();
     const auto self = static_cast<std::size_t>(group_.rank);
     try {
