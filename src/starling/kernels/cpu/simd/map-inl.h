@@ -22,10 +22,10 @@
 //   HWY_AFTER_NAMESPACE();
 //
 //   #if HWY_ONCE
-//   namespace starling {
+//   namespace starling::kernels {
 //   HWY_EXPORT(softplus_block);
 //   void register_block_softplus(BlockTable& table) { table.add(HWY_DYNAMIC_DISPATCH(softplus_block)()); }
-//   }
+//   }  // namespace starling::kernels
 //   #endif
 //
 // The functor takes kArity vectors and the parameters. It returns a vector, or a mask when its output is bool. A
