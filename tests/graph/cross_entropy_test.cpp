@@ -28,9 +28,8 @@ TEST(CrossEntropy, ReplacesOneHotSumsAndTheirGradient) {
     %dx = log_softmax_backward(%d, %l)
     return %s, %dx)"),
             R"(
-%3, %4 = cross_entropy_sum(%0, %1)
-%5 = label_pick(%0, %1)
-%6 = sub(%5, %4)
+%3, %4, %5 = cross_entropy_sum(%0, %1)
+%6 = neg(%5)
 %7 = reshape(%6) {shape=[4, 1]}
 %8 = sum(%7)
 %9 = full {value=0.25}
@@ -49,9 +48,8 @@ TEST(CrossEntropy, ReplacesGathersAndTheirGradient) {
     %dx = log_softmax_backward(%d, %l)
     return %p, %dx)"),
             R"(
-%3, %4 = cross_entropy_sum(%0, %1)
-%5 = label_pick(%0, %1)
-%6 = sub(%5, %4)
+%3, %4, %5 = cross_entropy_sum(%0, %1)
+%6 = neg(%5)
 %7 = reshape(%6) {shape=[4, 1]}
 %8 = reshape(%2) {shape=[4, 1]}
 %9 = reshape(%8) {shape=[4]}
@@ -75,14 +73,14 @@ TEST(CrossEntropy, ReplacesTheLikelihoodOfLabelsOfWhichSomeAreIgnored) {
 %6 = where(%4, %5, %1)
 %7 = logical_not(%4)
 %8 = cast(%7)
-%9, %10 = cross_entropy_weighted(%0, %6, %8)
-%11 = sum(%8)
-%12 = neg(%2)
-%13 = full
-%14 = where(%4, %13, %12)
-%15 = full {value=1}
-%16 = cross_entropy_weighted_backward(%0, %6, %14, %10, %15)
-return %9, %11, %16
+%9, %10, %11 = cross_entropy_weighted(%0, %6, %8)
+%12 = sum(%8)
+%13 = neg(%2)
+%14 = full
+%15 = where(%4, %14, %13)
+%16 = full {value=1}
+%17 = cross_entropy_weighted_backward(%0, %6, %15, %10, %16)
+return %9, %12, %17
 )");
 }
 
@@ -100,9 +98,8 @@ TEST(CrossEntropy, SeesThroughReshapes) {
 %6 = equal(%1, %5)
 %7 = full {dtype=i64}
 %8 = where(%6, %7, %1)
-%9, %10 = cross_entropy_sum(%4, %8)
-%11 = label_pick(%4, %1)
-%12 = sub(%11, %10)
+%9, %10, %11 = cross_entropy_sum(%4, %8)
+%12 = neg(%11)
 %13 = full
 %14 = where(%6, %13, %12)
 return %14

@@ -217,6 +217,41 @@ TEST(EdgeValues, OfTwoArgumentsAreTheCLibrarys) {
   });
 }
 
+// Comparisons and connectives of every pair of edge values, against those of the language.
+template <class T>
+void expect_truths(const char* name, bool (*exact)(T, T)) {
+  BlockTable table;
+  register_cpu_blocks(table);
+  const std::vector<T> values = edge_values<T>();
+  for (const T b : values) {
+    std::vector<std::uint8_t> y(values.size());
+    const void* in[] = {values.data(), &b};
+    table.find(name)->of(kLaneOf<T>)(in, 2, y.data(), static_cast<std::int64_t>(values.size()), nullptr);
+    for (std::size_t i = 0; i < y.size(); ++i)
+      EXPECT_EQ(y[i], exact(values[i], b) ? 1 : 0) << name << "(" << values[i] << ", " << b << ")";
+  }
+}
+
+template <class T>
+void expect_all_truths() {
+  expect_truths<T>("equal", [](T a, T b) { return a == b; });
+  expect_truths<T>("not_equal", [](T a, T b) { return a != b; });
+  expect_truths<T>("less", [](T a, T b) { return a < b; });
+  expect_truths<T>("less_equal", [](T a, T b) { return a <= b; });
+  expect_truths<T>("greater", [](T a, T b) { return a > b; });
+  expect_truths<T>("greater_equal", [](T a, T b) { return a >= b; });
+  expect_truths<T>("logical_and", [](T a, T b) { return a != 0 && b != 0; });
+  expect_truths<T>("logical_or", [](T a, T b) { return a != 0 || b != 0; });
+  expect_truths<T>("logical_xor", [](T a, T b) { return (a != 0) != (b != 0); });
+}
+
+TEST(EdgeValues, AreComparedAsTheLanguageDoes) {
+  for_each_target([] {
+    expect_all_truths<float>();
+    expect_all_truths<double>();
+  });
+}
+
 TEST(EdgeValues, FloatTestsTellNanAndInfinity) {
   BlockTable table;
   register_cpu_blocks(table);

@@ -9,6 +9,7 @@
 #include "starling/base/error.h"
 #include "starling/ops/api/binary.h"
 #include "starling/ops/api/creation.h"
+#include "starling/ops/api/logical.h"
 #include "starling/ops/api/reduce.h"
 #include "starling/ops/api/unary.h"
 #include "starling/ops/def/apply.h"
@@ -186,6 +187,55 @@ TEST(Elementwise, U64IsAddedAndToldApartAsItIs) {
   EXPECT_EQ(add(x, x).data<std::uint64_t>()[0], 2u);
   EXPECT_EQ(sub(x, x).data<std::uint64_t>()[0], 0u);
   EXPECT_TRUE(equal(x, x).data<bool>()[0]);
+}
+
+TEST(Elementwise, NanIsTrueAndDiffersFromEverything) {
+  for (DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
+    const Tensor a = floats({NAN, NAN, 0, 1, NAN, -0.0}, dtype), b = floats({NAN, 1, NAN, NAN, 0, 0}, dtype);
+    EXPECT_EQ(not_equal(a, b).to_vector(), (Values{1, 1, 1, 1, 1, 0})) << name(dtype);
+    EXPECT_EQ(logical_and(a, b).to_vector(), (Values{1, 1, 0, 1, 0, 0})) << name(dtype);
+    EXPECT_EQ(logical_or(a, b).to_vector(), (Values{1, 1, 1, 1, 1, 0})) << name(dtype);
+    EXPECT_EQ(logical_xor(a, b).to_vector(), (Values{0, 0, 1, 0, 1, 0})) << name(dtype);
+  }
+}
+
+// Gradients of the sum of a function of two tensors.
+std::vector<Values> slopes(Tensor (*f)(const Tensor&, const Tensor&), Tensor a, Tensor b) {
+  const std::vector<Tensor> in{a.set_requires_grad(), b.set_requires_grad()};
+  const Tensor y = sum(f(a, b));
+  const TensorList found = gradients({&y, 1}, in);
+  return {found[0].to_vector(), found[1].to_vector()};
+}
+
+TEST(Elementwise, TheSlopeOfAnAngleIsZeroAtTheOriginAndReachesTheEndsOfTheDtype) {
+  for (DType dtype : {DType::f64, DType::f32, DType::f16}) {
+    const auto at_origin = slopes(atan2, floats({0, -0.0, 3}, dtype), floats({0, 0, 4}, dtype));
+    EXPECT_EQ(at_origin[0][0], 0) << name(dtype);
+    EXPECT_EQ(at_origin[0][1], 0) << name(dtype);
+    EXPECT_EQ(at_origin[1][0], 0) << name(dtype);
+    EXPECT_EQ(at_origin[1][1], 0) << name(dtype);
+    EXPECT_NEAR(at_origin[0][2], 0.16, 1e-3);
+    EXPECT_NEAR(at_origin[1][2], -0.12, 1e-3);
+  }
+  // x² + y² leaves f16 from 256 on, and f32 from 1e19 on.
+  const auto half = slopes(atan2, floats({300, 1024}, DType::f16), floats({400, -1024}, DType::f16));
+  EXPECT_NEAR(half[0][0], 400 / 250000.0, 5e-6);
+  EXPECT_NEAR(half[1][0], -300 / 250000.0, 5e-6);
+  EXPECT_NEAR(half[0][1], -1 / 2048.0, 2e-6);
+  EXPECT_NEAR(half[1][1], -1 / 2048.0, 2e-6);
+  const auto far = slopes(atan2, floats({60000}, DType::f16), floats({60000}, DType::f16));
+  EXPECT_NEAR(far[0][0], 1 / 120000.0, 1e-7);
+  const auto single = slopes(atan2, floats({3e20, 3e-30}, DType::f32), floats({4e20, 4e-30}, DType::f32));
+  EXPECT_NEAR(single[0][0] * 1e20, 0.16, 1e-6);
+  EXPECT_NEAR(single[0][1] / 1e30, 0.16, 1e-6);
+}
+
+TEST(Elementwise, TheSlopeOfAnExponentAtBaseZeroIsZeroUnlessThePowerIsInfinite) {
+  const auto found = slopes(pow, floats({0, 0, 0, 2}), floats({2, 0, -1, 3}));
+  EXPECT_EQ(found[1][0], 0);
+  EXPECT_EQ(found[1][1], 0);
+  EXPECT_EQ(found[1][2], -INFINITY);
+  EXPECT_NEAR(found[1][3], 8 * std::log(2.0), 1e-12);
 }
 
 }  // namespace

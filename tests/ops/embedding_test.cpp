@@ -180,5 +180,13 @@ TEST(EmbeddingBag, TrainsCompiledOnTwoRanksAsOnOne) {
   for (std::size_t i = 0; i < one.size(); ++i) EXPECT_NEAR(one[i], two[i], 1e-12);
 }
 
+TEST(CoalesceRows, RefusesRowsBelowZero) {
+  const Tensor values = table(2, 3).detach();
+  EXPECT_EQ(refusal([&] {
+              coalesce(row_sparse(ints({2, -1}), values, {4, 3}));
+            }),
+            "[coalesce_rows] expected rows of at least 0, got -1");
+}
+
 }  // namespace
 }  // namespace starling

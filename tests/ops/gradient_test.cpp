@@ -60,6 +60,29 @@ TEST_P(Gradients, OffByOnePercentAreFound) {
   EXPECT_EQ(found, tried);
 }
 
+// Fused ops are made by passes, and have the gradient of what they stand for when they are called by name.
+TEST(FusedOps, HaveTheGradientOfTheirParts) {
+  int checked = 0;
+  for (const auto* op : op_registry().sorted()) {
+    if (op->gradient || !op->decompose || !op->cases || op->stateful) continue;
+    for (const auto& sample : op->cases()) {
+      const Drawn drawn = draw(sample, DType::f64);
+      for (Tensor x : drawn.in) {
+        if (x.dtype() == DType::f64) x.set_requires_grad();
+      }
+      bool recorded = false;
+      for (const auto& y : apply(*op, drawn.in, sample.attrs)) recorded = recorded || y.requires_grad();
+      EXPECT_TRUE(recorded) << describe(*op, sample);
+    }
+    ++checked;
+  }
+  EXPECT_GE(checked, 4);
+  for (const char* name : {"batch_norm_relu", "matmul_act", "linear_epilogue"}) {
+    for (const auto& sample : find_op(name).cases())
+      EXPECT_LT(check_gradient(find_op(name), sample).worst, kTolerance) << describe(find_op(name), sample);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Shard, Gradients, ::testing::Range(0, kShards));
 
 }  // namespace

@@ -102,5 +102,20 @@ TEST(Linalg, DerivativesAtSingularMatricesAreRefusedByTheOpsName) {
   EXPECT_EQ(error_of([&] { log.backward(); }).rfind("[slogdet] expected", 0), 0u);
 }
 
+TEST(Linalg, TheInverseOfAMatrixWithNanIsNanAndLeavesOthersAlone) {
+  const Tensor a = matrices({3, 3, 3}, 4), b = matrices({3, 3, 2}, 0);
+  const auto before = inverse(a).to_vector();
+  const double lower[] = {1, 0, 0, 0, 1, 0, 0, NAN, 0};  // singular but for the NaN, which no other element meets
+  std::copy_n(lower, 9, a.data<double>() + 9);
+  const auto inverted = inverse(a).to_vector(), solved = solve(a, b).to_vector();
+  for (std::size_t i = 0; i < inverted.size(); ++i) {
+    if (i / 9 == 1)
+      EXPECT_TRUE(std::isnan(inverted[i])) << i;
+    else
+      EXPECT_EQ(inverted[i], before[i]) << i;
+  }
+  for (std::size_t i = 0; i < solved.size(); ++i) EXPECT_EQ(std::isnan(solved[i]), i / 6 == 1) << i;
+}
+
 }  // namespace
 }  // namespace starling::testing

@@ -182,5 +182,60 @@ TEST(Hinge, RefusesAMarginThatIsNotFinite) {
     EXPECT_THROW(hinge(x, x, margin), Error);
 }
 
+TEST_F(Labelled, TheMeanOverNoLabelIsNanAndMovesNothing) {
+  const Tensor ignored = integers({-1, -1, -1, -1}, {4});
+  for (bool weighted : {false, true}) {
+    for (double smoothing : {0.0, 0.1}) {
+      Tensor logits = sines({4, 3});
+      logits.set_requires_grad();
+      CrossEntropyOptions options{.ignore_index = -1, .label_smoothing = smoothing};
+      if (weighted) options.weight = weight;
+      const Tensor loss = cross_entropy(logits, ignored, options);
+      EXPECT_TRUE(std::isnan(loss.item()));
+      loss.backward();
+      expect_values(logits.grad(), std::vector<double>(12, 0));
+    }
+  }
+  Tensor logits = sines({4, 3});
+  logits.set_requires_grad();
+  nll(log_softmax(logits), ignored, {.ignore_index = -1}).backward();
+  expect_values(logits.grad(), std::vector<double>(12, 0));
+}
+
+// Shifting all logits of a row changes neither the loss nor its gradient.
+TEST(CrossEntropy, InF32ToleratesLogitsFarFromZero) {
+  const std::vector<std::int64_t> labels{0, 2, 1};
+  for (double shift : {0.0, -1000.0, 1e4, 65536.0}) {
+    std::vector<double> values(15), exact(15);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i * 7 % 11) * 0.5 + shift;
+    for (std::size_t r = 0; r < 3; ++r) {
+      double sum = 0;
+      for (std::size_t c = 0; c < 5; ++c) sum += std::exp(values[r * 5 + c] - shift);
+      for (std::size_t c = 0; c < 5; ++c) {
+        const double hot = static_cast<std::int64_t>(c) == labels[r] ? 1 : 0;
+        exact[r * 5 + c] = (std::exp(values[r * 5 + c] - shift) / sum - hot) / 3;
+      }
+    }
+    Tensor logits = from_doubles(values, {3, 5}, DType::f32);
+    logits.set_requires_grad();
+    cross_entropy(logits, integers(labels, {3})).backward();
+    const auto got = logits.grad().to_vector();
+    for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], exact[i], 1e-7) << shift;
+  }
+}
+
+TEST(BceWithLogits, OfCertainLogitsKeepsItsDigits) {
+  for (DType dtype : {DType::f32, DType::f64}) {
+    for (double x : {8.0, 12.0, 16.0, 20.0, 40.0}) {
+      const double want = std::log1p(std::exp(-x)), allowed = want * (dtype == DType::f32 ? 1e-6 : 1e-14);
+      const Tensor yes = from_doubles(std::vector<double>{x}, {1}, dtype);
+      const Tensor one = from_doubles(std::vector<double>{1}, {1}, dtype);
+      EXPECT_NEAR(bce_with_logits(yes, one).item(), want, allowed) << x;
+      EXPECT_NEAR(bce_with_logits(neg(yes), zeros({1}, dtype)).item(), want, allowed) << -x;
+      EXPECT_NEAR(bce_with_logits(neg(yes), one).item(), x + want, x * 1e-6) << -x;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace starling::testing

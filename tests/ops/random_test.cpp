@@ -231,5 +231,23 @@ TEST(Random, BoundsAndDeviationsThatMakeNoDistributionAreRefused) {
   EXPECT_THROW(normal({2}, {.mean = inf, .stddev = 1}), Error);
 }
 
+TEST(Random, UniformStaysBelowItsUpperEndInEveryDtype) {
+  struct Range {
+    double low, high;
+  };
+  for (DType dtype : {DType::f16, DType::bf16, DType::f32, DType::f64}) {
+    for (const Range& range : {Range{0, 1}, Range{1, 2}, Range{-1, 0}, Range{-4, -1}, Range{100, 101}}) {
+      manual_seed(21);
+      double most = range.low, least = range.high;
+      const Tensor drawn = uniform({kMany}, {.low = range.low, .high = range.high, .dtype = dtype});
+      for (double v : drawn.to_vector()) most = std::max(most, v), least = std::min(least, v);
+      EXPECT_LT(most, range.high) << name(dtype) << " from " << range.low;
+      EXPECT_GE(least, range.low) << name(dtype) << " from " << range.low;
+      EXPECT_GT(most, range.high - 1) << name(dtype) << " from " << range.low;
+    }
+  }
+  EXPECT_EQ(uniform({2}, {.low = 3, .high = 3}).to_vector(), (std::vector<double>{3, 3}));
+}
+
 }  // namespace
 }  // namespace starling

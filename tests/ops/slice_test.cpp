@@ -99,5 +99,26 @@ TEST(Views, RenameAxesWithoutCopies) {
   EXPECT_EQ(unbind(x, 1).size(), 3u);
 }
 
+TEST(Shapes, AnEmptyBatchKeepsItsFeaturesWhenFlattened) {
+  const Tensor x = counting({0, 3, 4});
+  EXPECT_EQ(flatten(x).shape(), (Shape{0, 12}));
+  EXPECT_EQ(flatten(x, 2).shape(), (Shape{0, 3, 4}));
+  EXPECT_EQ(flatten(x, 0).shape(), (Shape{0}));
+  EXPECT_EQ(flatten(counting({2, 0, 4})).shape(), (Shape{2, 0}));
+  EXPECT_EQ(flatten(counting({5})).shape(), (Shape{5, 1}));
+}
+
+TEST(Shapes, ASizeLeftOpenMustFollowFromTheOthers) {
+  const Tensor x = counting({0, 3, 4});
+  EXPECT_EQ(reshape(x, {-1, 6}).shape(), (Shape{0, 6}));
+  try {
+    reshape(x, {0, -1});
+    FAIL() << "any size would do";
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()).rfind("[reshape] expected sizes that tell what -1 stands for", 0), 0u)
+        << error.what();
+  }
+}
+
 }  // namespace
 }  // namespace starling

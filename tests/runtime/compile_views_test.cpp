@@ -64,5 +64,31 @@ TEST(CompiledViews, HaveTheGradientsOfEagerOnes) {
   });
 }
 
+// The gradient is empty, and lies in the middle of what it is cut from.
+TEST(CompiledViews, HaveTheGradientOfPaddingAroundNothing) {
+  struct Padding {
+    Shape shape;
+    op::PadAttrs attrs;
+  };
+  const Padding all[] = {{{0, 2}, {.before = {1, 0}, .after = {1, 1}}},
+                         {{3, 0}, {.before = {0, 2}, .after = {1, 3}}},
+                         {{0, 3}, {.before = {0, 1}, .mode = Symbol("edge")}},
+                         {{0, 3}, {.before = {0, 2}, .after = {0, 1}, .mode = Symbol("reflect")}}};
+  for (const Padding& padding : all) {
+    const auto step = [&](const Tensor& x) {
+      Tensor inner = mul(x, 2.0);
+      inner.set_requires_grad();
+      const Tensor y = pad(inner, padding.attrs), loss = sum(mul(y, y));
+      return add(gradients({&loss, 1}, std::vector<Tensor>{inner})[0], 1.0);
+    };
+    for (const bool passes : {true, false}) {
+      CompileOptions options;
+      options.check_aliases = true;
+      if (!passes) options.disable = {"all"};
+      EXPECT_EQ(compile(step, options)(counting(padding.shape)).shape(), padding.shape);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace starling::runtime

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "runtime/step_testing.h"
 
 namespace starling::runtime {
@@ -82,6 +84,30 @@ TEST_P(CrossEntropyRewrite, MakesNoLogProbabilitiesAndEqualsEager) {
 
 INSTANTIATE_TEST_SUITE_P(Formulations, CrossEntropyRewrite, ::testing::ValuesIn(kFormulations),
                          [](const auto& info) { return std::string(info.param.name); });
+
+// Loss and gradient of each row do not depend on what its logits have in common.
+TEST(CompiledCrossEntropy, KeepsItsDigitsFarFromZero) {
+  const double shift = 1e4;
+  const std::vector<double> near{0.5, 1, -2, 3, 0, 2.5};
+  std::vector<double> far = near;
+  for (double& v : far) v += shift;
+  const Tensor labels = from_host<std::int64_t>(std::vector<std::int64_t>{1, 2}, {2});
+  auto step = compile([&](const Tensor& x) {
+    Tensor logits = mul(x, 1.0);
+    logits.set_requires_grad();
+    const Tensor each = nll(log_softmax(logits), labels, {.reduction = Reduction::none}), loss = sum(each);
+    return TensorList{each.detach(), gradients({&loss, 1}, std::vector<Tensor>{logits})[0]};
+  });
+  const TensorList got = step(from_doubles(far, {2, 3}, DType::f32));
+  const auto losses = got[0].to_vector(), slopes = got[1].to_vector();
+  for (std::size_t r = 0; r < 2; ++r) {
+    double sum = 0;
+    for (std::size_t c = 0; c < 3; ++c) sum += std::exp(near[3 * r + c]);
+    EXPECT_NEAR(losses[r], std::log(sum) - near[3 * r + r + 1], 2e-7);
+    for (std::size_t c = 0; c < 3; ++c)
+      EXPECT_NEAR(slopes[3 * r + c], std::exp(near[3 * r + c]) / sum - (c == r + 1 ? 1 : 0), 1e-7);
+  }
+}
 
 }  // namespace
 }  // namespace starling::runtime

@@ -46,7 +46,7 @@ class CrossEntropy {
     ValueId labels = -1;  // [rows]
     ValueId safe = -1;    // labels with a valid class in place of ignored ones
     ValueId ignored = -1;
-    ValueId sum = -1, lse = -1, weights = -1, picked = -1;
+    ValueId sum = -1, lse = -1, losses = -1, weights = -1, picked = -1;
   };
 
   void plan(const CrossEntropyMatch& match) {
@@ -91,6 +91,7 @@ class CrossEntropy {
     const NodeId made = rewriter_.emit(find_op(name), in, op::NoAttrs{}, like_);
     p.sum = rewriter_.to().node(made).out[0];
     p.lse = rewriter_.to().node(made).out[1];
+    p.losses = rewriter_.to().node(made).out[2];
   }
 
   ValueId row_weights(const Planned& p, ValueId of_classes) {
@@ -100,9 +101,11 @@ class CrossEntropy {
     return emit("label_pick", {wide, p.labels}, op::NllAttrs{*p.match.ignored});
   }
 
-  // Log-probability at each label, [rows].
+  // Log-probability at each label, [rows]. The loss of a row has it to the last digit, the difference of logit and
+  // log-sum-exp, which are as large as the logits, has not; but a loss is weighted where there are weights.
   ValueId picked(Planned& p) {
     if (p.picked >= 0) return p.picked;
+    if (p.weights < 0) return p.picked = zero_where_ignored(p, emit("neg", {p.losses}));
     const op::NllAttrs attrs = p.match.ignored ? op::NllAttrs{*p.match.ignored} : op::NllAttrs{};
     const ValueId at_label = emit("label_pick", {p.logits, p.labels}, attrs);
     return p.picked = zero_where_ignored(p, emit("sub", {at_label, p.lse}));

@@ -1,5 +1,7 @@
 #include "starling/ops/def/apply.h"
 
+#include <algorithm>
+
 #include "starling/base/error.h"
 #include "starling/base/thread_context.h"
 #include "starling/ops/api/row_sparse.h"
@@ -32,14 +34,26 @@ bool check_inputs(const OpDef& op, std::span<const Tensor> inputs) {
   return sparse;
 }
 
+bool any_requires_grad(std::span<const Tensor> inputs) {
+  return std::any_of(inputs.begin(), inputs.end(), [](const Tensor& input) { return input.requires_grad(); });
+}
+
+// True if the gradient of this call is that of the simpler ops which the op stands for: fused ops have none of their
+// own.
+bool differentiates_by_parts(const OpDef& op, std::span<const Tensor> inputs) {
+  return !op.gradient && op.decompose && !op.stateful && grad_enabled() && any_requires_grad(inputs);
+}
+
+TensorList apply_parts(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs) {
+  const Types types = types_of(inputs);
+  infer(op, {types.data(), types.size()}, attrs);  // refuses what the op itself would refuse, by its name
+  return op.decompose(inputs, attrs);
+}
+
 }  // namespace
 
 bool wants_record(const OpDef& op, std::span<const Tensor> inputs) {
-  if (!grad_enabled() || !op.gradient) return false;
-  for (const auto& input : inputs) {
-    if (input.requires_grad()) return true;
-  }
-  return false;
+  return op.gradient && grad_enabled() && any_requires_grad(inputs);
 }
 
 bool grad_enabled() { return thread_context().grad; }
@@ -51,6 +65,8 @@ TensorList apply(const OpDef& op, std::span<const Tensor> inputs, const Attrs& a
     const TensorList whole = dense_all(inputs);
     return apply(op, {whole.data(), whole.size()}, attrs);
   }
+  if (differentiates_by_parts(op, inputs)) [[unlikely]]
+    return apply_parts(op, inputs, attrs);
   TensorList outputs = current_interpreter().apply(op, inputs, attrs);
   if (wants_record(op, inputs) && !recorded(outputs)) record(op, inputs, {outputs.data(), outputs.size()}, attrs);
   return outputs;

@@ -19,6 +19,9 @@ struct NllAttrs {
 Tensor label_pick(const Tensor& x, const Tensor& labels, std::int64_t ignore_index = -100);
 Tensor label_place(const Tensor& y, const Tensor& labels, std::int64_t classes, std::int64_t ignore_index = -100);
 
+// total / weight, both scalars; where all is ignored, so that the weight is 0: NaN with a gradient of 0.
+Tensor weighted_mean(const Tensor& total, const Tensor& weight);
+
 struct CtcAttrs {
   std::int64_t blank = 0;
   bool zero_infinity = false;

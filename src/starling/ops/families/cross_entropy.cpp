@@ -79,15 +79,14 @@ Tensor with_labels(const Tensor& logits, const Tensor& labels, const CrossEntrop
     return weights.defined() && !options.weight.defined() ? mul(each, weights) : each;
   };
   if (options.reduction == Reduction::none) {
-    Tensor each = sub(out[1], op::label_pick(rows.logits, safe));
-    if (weights.defined()) each = mul(each, weights);
+    Tensor each = out[2];
     if (eps > 0) each = add(mul(each, 1 - eps), mul(smooth(), eps));
     return reshape(each, labels.shape());
   }
   Tensor total = out[0];
   if (eps > 0) total = add(mul(total, 1 - eps), mul(sum(smooth()), eps));
   if (options.reduction == Reduction::sum) return total;
-  if (weights.defined()) return div(total, sum(weights));
+  if (weights.defined()) return op::weighted_mean(total, sum(weights));
   if (rows.logits.shape()[0] == 0) fail("[cross_entropy] expected at least one row, got {}", to_string(logits.type()));
   return mul(total, 1.0 / static_cast<double>(rows.logits.shape()[0]));
 }
@@ -141,6 +140,11 @@ Tensor cross_entropy_backward(const Tensor& logits, const Tensor& labels, const 
   return apply1(op, {logits, labels, lse, scale});
 }
 
+Tensor weighted_backward(const Tensor& logits, const Tensor& labels, const Tensor& weights, const Tensor& lse,
+                         const Tensor& scale) {
+  return apply1(named_op<"cross_entropy_weighted_backward">(), {logits, labels, weights, lse, scale});
+}
+
 TensorList grad_sum(const GradCall& c) {
   TensorList out(2);
   const Tensor &logits = c.in[0], &labels = c.in[1];
@@ -149,6 +153,10 @@ TensorList grad_sum(const GradCall& c) {
     const Tensor p = softmax(logits);
     const Tensor through_lse = mul(p, reshape(c.grads[1], {logits.shape()[0], 1}));
     out[0] = out[0].defined() ? add(out[0], through_lse) : through_lse;
+  }
+  if (c.grads[2].defined()) {
+    const Tensor through_rows = weighted_backward(logits, labels, c.grads[2], c.out[1], full({}, 1.0, logits.dtype()));
+    out[0] = out[0].defined() ? add(out[0], through_rows) : through_rows;
   }
   return out;
 }
@@ -182,7 +190,7 @@ std::vector<OpCase> sum_cases(bool backward) {
 ShardRule shard_sum(const ShardCall& call) {
   if (!call.layouts[0].is_split(0) && !call.layouts[1].is_split(0)) return rules::shard_replicated(call);
   ShardRule rule{{Layout::split(0), Layout::split(0)}, {Layout::partial()}};
-  if (call.out.size() == 2) rule.out.push_back(Layout::split(0));
+  while (rule.out.size() < call.out.size()) rule.out.push_back(Layout::split(0));
   return rule;
 }
 
@@ -200,17 +208,16 @@ void check_weighted(const InferCall& call) {
 
 Tensor column(const Tensor& x) { return reshape(x, {x.shape()[0], 1}); }
 
-Tensor weighted_backward(const Tensor& logits, const Tensor& labels, const Tensor& weights, const Tensor& lse,
-                         const Tensor& scale) {
-  return apply1(named_op<"cross_entropy_weighted_backward">(), {logits, labels, weights, lse, scale});
-}
-
 TensorList grad_weighted(const GradCall& c) {
   const Tensor &logits = c.in[0], &labels = c.in[1], &weights = c.in[2];
   TensorList out(3);
-  if (c.grads[0].defined()) {
-    if (c.needs(0)) out[0] = weighted_backward(logits, labels, weights, c.out[1], c.grads[0]);
-    if (c.needs(2)) out[2] = mul(sub(c.out[1], op::label_pick(logits, labels)), c.grads[0]);
+  const auto accumulate = [](Tensor& sum, const Tensor& more) { sum = sum.defined() ? add(sum, more) : more; };
+  for (std::size_t i : {0, 2}) {  // the sum and its terms
+    const Tensor& g = c.grads[i];
+    if (!g.defined()) continue;
+    const Tensor scale = i == 0 ? g : full({}, 1.0, logits.dtype()), each = i == 0 ? weights : mul(weights, g);
+    if (c.needs(0)) accumulate(out[0], weighted_backward(logits, labels, each, c.out[1], scale));
+    if (c.needs(2)) accumulate(out[2], mul(sub(c.out[1], op::label_pick(logits, labels)), g));
   }
   if (c.needs(0) && c.grads[1].defined()) {
     const Tensor through_lse = mul(softmax(logits), column(c.grads[1]));
@@ -261,13 +268,14 @@ ShardRule shard_weighted(const ShardCall& call) {
 
 void register_ops_cross_entropy(OpRegistry& ops) {
   ops.add({.name = "cross_entropy_sum",
-           .doc = "Σ over rows of -log softmax(logits)[label], and each row's log-sum-exp.",
+           .doc = "Σ over rows of -log softmax(logits)[label], each row's log-sum-exp, and the terms of the sum.",
            .inputs = {"logits", "labels"},
-           .outputs = {"sum", "lse"},
+           .outputs = {"sum", "lse", "losses"},
            .infer =
                [](const InferCall& call) {
                  check_rows(call);
-                 return Types{{call.in[0].dtype, {}}, {call.in[0].dtype, {call.in[0].shape[0]}}};
+                 const TensorType row{call.in[0].dtype, {call.in[0].shape[0]}};
+                 return Types{{row.dtype, {}}, row, row};
                },
            .gradient = grad_sum,
            .shard = shard_sum,
@@ -296,21 +304,23 @@ void register_ops_cross_entropy(OpRegistry& ops) {
            .inplace = 0,
            .cost = costs::each(4),
            .precision = Width::wide});
-  ops.add({.name = "cross_entropy_weighted",
-           .doc = "Σ over rows of -weight · log softmax(logits)[label], and each row's log-sum-exp.",
-           .inputs = {"logits", "labels", "weights"},
-           .outputs = {"sum", "lse"},
-           .infer =
-               [](const InferCall& call) {
-                 check_weighted(call);
-                 return Types{{call.in[0].dtype, {}}, {call.in[0].dtype, {call.in[0].shape[0]}}};
-               },
-           .gradient = grad_weighted,
-           .shard = shard_weighted,
-           .cases = [] { return weighted_cases(false); },
-           .saves = kSavesAll,
-           .cost = costs::each(5),
-           .precision = Width::wide});
+  ops.add(
+      {.name = "cross_entropy_weighted",
+       .doc = "Σ over rows of -weight · log softmax(logits)[label], each row's log-sum-exp, and the terms of the sum.",
+       .inputs = {"logits", "labels", "weights"},
+       .outputs = {"sum", "lse", "losses"},
+       .infer =
+           [](const InferCall& call) {
+             check_weighted(call);
+             const TensorType row{call.in[0].dtype, {call.in[0].shape[0]}};
+             return Types{{row.dtype, {}}, row, row};
+           },
+       .gradient = grad_weighted,
+       .shard = shard_weighted,
+       .cases = [] { return weighted_cases(false); },
+       .saves = kSavesAll,
+       .cost = costs::each(5),
+       .precision = Width::wide});
   ops.add({.name = "cross_entropy_weighted_backward",
            .doc = "(exp(logits - lse) - onehot(labels)) · weight · scale",
            .inputs = {"logits", "labels", "weights", "lse", "scale"},

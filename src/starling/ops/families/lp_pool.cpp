@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "starling/ops/api/binary.h"
+#include "starling/ops/api/creation.h"
 #include "starling/ops/api/pool.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/costs.h"
@@ -30,13 +31,16 @@ Types infer_lp(const InferCall& call) {
   return {TensorType{call.in[0].dtype, pool_geometry(call.in[0].shape, a, spatial_dims(call.op.name), who).y}};
 }
 
-// Gradient: dy · y^(1-p), summed over the windows of each element, times the element's own power.
+// Gradient: dy · y^(1-p), summed over the windows of each element, times the element's own power. Those powers leave
+// the range of 16 bits long before their product does.
 TensorList lp_gradient(const GradCall& c) {
   const auto& a = c.attrs.as<op::LpPoolAttrs>();
-  const Tensor share = a.p == 1 ? c.grads[0] : mul(c.grads[0], op::signed_pow(c.out[0], 1 - a.p));
+  const Tensor x = rules::widened(c.in[0]), y = rules::widened(c.out[0]), dy = rules::widened(c.grads[0]);
+  const Tensor share = a.p == 1 ? dy : mul(dy, op::signed_pow(y, 1 - a.p));
   const op::AvgPoolGradAttrs sums{
       .shape = c.in[0].shape(), .kernel = a.kernel, .stride = a.stride, .ceil_mode = a.ceil_mode, .divisor = 1};
-  return {mul(apply1(named_op<"avg_pool_backward">(), {share}, sums), op::signed_pow(c.in[0], a.p - 1))};
+  const Tensor dx = mul(apply1(named_op<"avg_pool_backward">(), {share}, sums), op::signed_pow(x, a.p - 1));
+  return {dx.dtype() == c.in[0].dtype() ? dx : cast(dx, c.in[0].dtype())};
 }
 
 std::vector<OpCase> lp_cases(int spatial) {

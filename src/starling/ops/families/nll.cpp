@@ -20,6 +20,12 @@ Tensor op::label_place(const Tensor& y, const Tensor& labels, std::int64_t class
   return apply1(named_op<"label_place">(), {y, labels}, op::LabelPlaceAttrs{classes, ignore_index});
 }
 
+// A division by 0 is not recorded: its gradient would be NaN.
+Tensor op::weighted_mean(const Tensor& total, const Tensor& weight) {
+  const Tensor none = equal(weight, 0.0), of_none = no_grad([&] { return div(total, weight); });
+  return where(none, of_none, div(total, where(none, full({}, 1.0, weight.dtype()), weight)));
+}
+
 namespace {
 
 // Class weights broadcast over x [n, classes, d...].
@@ -51,7 +57,7 @@ Tensor nll(const Tensor& log_probs, const Tensor& labels, const NllOptions& opti
   const op::NllAttrs attrs{options.ignore_index};
   const TensorList out = options.weight.defined() ? apply(op, {log_probs, labels, options.weight}, attrs)
                                                   : apply(op, {log_probs, labels}, attrs);
-  return options.reduction == Reduction::sum ? out[0] : div(out[0], out[1]);
+  return options.reduction == Reduction::sum ? out[0] : op::weighted_mean(out[0], out[1]);
 }
 
 namespace {

@@ -133,9 +133,11 @@ TensorList grad_bce(const GradCall& c) {
   return fit(c, out);
 }
 
+// -log sigmoid(x) is log(1 + exp(-|x|)), plus |x| below 0. The multiples of |x| are taken together first, as the
+// logarithm is lost beside them.
 double bce_logits(const double* x) {
-  const double rest = std::max(-x[0], 0.0) + std::log1p(std::exp(-std::abs(x[0])));  // -log sigmoid(x)
-  return (1 - x[1]) * x[0] + (1 + (x[2] - 1) * x[1]) * rest;
+  const double size = std::abs(x[0]), linear = x[0] < 0 ? x[2] * x[1] : 1 - x[1];
+  return linear * size + (1 + (x[2] - 1) * x[1]) * std::log1p(std::exp(-size));
 }
 
 TensorList grad_bce_logits(const GradCall& c) {

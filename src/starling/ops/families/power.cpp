@@ -3,6 +3,7 @@
 #include "starling/base/error.h"
 #include "starling/ops/api/binary.h"
 #include "starling/ops/api/creation.h"
+#include "starling/ops/api/logical.h"
 #include "starling/ops/api/unary.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/elementwise_def.h"
@@ -49,11 +50,11 @@ Tensor slope_of_base(const GradCall& c) {
   return mul(mul(c.grads[0], b), pow(a, sub(exponent, 1.0)));
 }
 
-// Gradient by the exponent, aᵇ · log(a). At base 0 it is 0, keeping the logarithm out of the product. Below 0 it is
-// NaN.
+// Gradient by the exponent, aᵇ · log(a). At base 0 it is 0 for exponents of 0 and more, keeping the logarithm out of
+// the product, and -∞ for others. At bases below 0 it is NaN.
 Tensor slope_of_exponent(const GradCall& c) {
   const Tensor &a = c.in[0], &b = c.in[1];
-  const Tensor base = where(equal(a, 0.0), number_like(a, 1), a);
+  const Tensor base = where(logical_and(equal(a, 0.0), greater_equal(b, 0.0)), number_like(a, 1), a);
   return mul(mul(c.grads[0], pow(a, b)), log(base));
 }
 

@@ -112,6 +112,8 @@ Types infer_coalesce(const InferCall& call) {
 Types measure_coalesce(std::span<const Tensor> in, const Attrs&) {
   const auto* rows = in[0].data<std::int64_t>();
   const std::set<std::int64_t> distinct(rows, rows + in[0].numel());
+  if (!distinct.empty() && *distinct.begin() < 0)
+    fail("[coalesce_rows] expected rows of at least 0, got {}", *distinct.begin());
   const auto n = static_cast<std::int64_t>(distinct.size());
   Shape values = in[1].shape();
   values[0] = n;

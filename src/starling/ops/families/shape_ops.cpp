@@ -29,6 +29,10 @@ Tensor reshape(const Tensor& x, const Shape& shape) {
     }
   }
   if (unknown >= 0) {
+    if (known == 0 && x.numel() == 0) {
+      fail("[reshape] expected sizes that tell what -1 stands for in an empty tensor, got {} for {}", to_string(shape),
+           to_string(x.type()));
+    }
     if (known <= 0 || x.numel() % known != 0) {
       fail("[reshape] expected sizes that divide {} elements, got {}", x.numel(), to_string(shape));
     }
@@ -41,7 +45,9 @@ Tensor reshape(const Tensor& x, const Shape& shape) {
 Tensor flatten(const Tensor& x, int from) {
   Shape shape;
   for (int i = 0; i < from; ++i) shape.push_back(x.shape()[i]);
-  shape.push_back(-1);
+  std::int64_t size = 1;  // not -1: an empty batch has features too
+  for (int i = from; i < x.rank(); ++i) size *= x.shape()[i];
+  shape.push_back(size);
   return reshape(x, shape);
 }
 

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "starling/ops/api/binary.h"
+#include "starling/ops/api/select.h"
 #include "starling/ops/api/unary.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/elementwise_def.h"
@@ -25,6 +26,7 @@ Tensor atan2(const Tensor& y, const Tensor& x) { return elementwise::promoted(na
 namespace {
 
 using elementwise::in_epilogue;
+using elementwise::number_like;
 using elementwise::unary;
 using elementwise::wide;
 using rules::sum_to;
@@ -75,11 +77,16 @@ void register_hyperbolic(OpRegistry& ops) {
   ops.add(slope);
 }
 
-// With r² = y² + x²: dy · x / r² and -dy · y / r².
+// With r² = y² + x²: dy · x / r² and -dy · y / r², and 0 at the origin. Both are divided by the larger one first, as
+// squares leave the range of the dtype; the gradient does not depend on that number, so it is not recorded.
 TensorList grad_atan2(const GradCall& c) {
-  const Tensor scaled = div(c.grads[0], add(square(c.in[0]), square(c.in[1])));
-  return {c.needs(0) ? sum_to(mul(scaled, c.in[1]), c.in[0].shape()) : Tensor(),
-          c.needs(1) ? sum_to(neg(mul(scaled, c.in[0])), c.in[1].shape()) : Tensor()};
+  const Tensor largest = no_grad([&] { return maximum(abs(c.in[0]), abs(c.in[1])); });
+  const Tensor origin = equal(largest, 0.0), one = number_like(largest, 1);
+  const Tensor unit = no_grad([&] { return where(origin, one, largest); });
+  const Tensor y = div(c.in[0], unit), x = div(c.in[1], unit);
+  const Tensor scaled = div(div(c.grads[0], where(origin, one, add(square(y), square(x)))), unit);
+  return {c.needs(0) ? sum_to(mul(scaled, x), c.in[0].shape()) : Tensor(),
+          c.needs(1) ? sum_to(neg(mul(scaled, y)), c.in[1].shape()) : Tensor()};
 }
 
 }  // namespace

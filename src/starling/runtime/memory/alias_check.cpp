@@ -22,8 +22,9 @@ struct Seen {
 struct Range {
   const Address* address;
   std::int64_t begin, end;
+  bool empty() const { return begin == end; }
   bool overlaps(const Range& other) const {
-    return address->kind == other.address->kind &&
+    return !empty() && !other.empty() && address->kind == other.address->kind &&
            (address->kind == Address::Kind::arena || address->index == other.address->index) && begin < other.end &&
            other.begin < end;
   }
@@ -216,7 +217,7 @@ class AliasCheck {
     const Address& address = now().in[k];
     const kernels::ArgDesc& desc = now().in_desc[k];
     const Range range = range_of(address, desc);
-    if (range.begin == range.end) return std::nullopt;  // an empty tensor may lie anywhere
+    if (range.empty()) return std::nullopt;  // an empty tensor may lie anywhere
     if (range.begin < 0 || range.end > memory(address).bytes()) return "reads beyond the memory it names";
     const auto holds = [&](const Content& content) {
       return memory(address).differs(range.begin, range.end,
@@ -258,10 +259,10 @@ class AliasCheck {
 
   void overwrite(const Range& range, const Content& content, const Access& access) {
     const Address& address = *range.address;
+    if (range.empty()) return;  // an empty tensor may lie anywhere
     if (address.kind == Address::Kind::input || address.kind == Address::Kind::constant)
       error("writes {}, which is not the program's to write", describe(address, range.begin));
     if (range.begin < 0 || range.end > memory(address).bytes()) error("writes beyond {}", describe(address, range.end));
-    if (range.begin == range.end) return;
     if (auto problem = memory(address).write(range.begin, range.end, content, access))
       error("writes {} too early: {}", describe(address, range.begin), *problem);
   }

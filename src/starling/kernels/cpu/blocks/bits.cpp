@@ -11,6 +11,13 @@ namespace starling::kernels {
 namespace HWY_NAMESPACE {
 namespace {
 
+// Truth of a value: all but 0, NaN too. Highway's own comparison for inequality is ordered on some targets, where it
+// takes NaN for 0.
+template <class D, class V>
+HWY_INLINE hn::Mask<D> is_true(D d, V x) {
+  return hn::Not(hn::Eq(x, hn::Zero(d)));
+}
+
 struct LogicalNot : MapUnary {
   template <class D, class V>
   HWY_INLINE hn::Mask<D> operator()(D d, V x, const double*) const {
@@ -20,19 +27,19 @@ struct LogicalNot : MapUnary {
 struct LogicalAnd : MapBinary {
   template <class D, class V>
   HWY_INLINE hn::Mask<D> operator()(D d, V a, V b, const double*) const {
-    return hn::And(hn::Ne(a, hn::Zero(d)), hn::Ne(b, hn::Zero(d)));
+    return hn::And(is_true(d, a), is_true(d, b));
   }
 };
 struct LogicalOr : MapBinary {
   template <class D, class V>
   HWY_INLINE hn::Mask<D> operator()(D d, V a, V b, const double*) const {
-    return hn::Or(hn::Ne(a, hn::Zero(d)), hn::Ne(b, hn::Zero(d)));
+    return hn::Or(is_true(d, a), is_true(d, b));
   }
 };
 struct LogicalXor : MapBinary {
   template <class D, class V>
   HWY_INLINE hn::Mask<D> operator()(D d, V a, V b, const double*) const {
-    return hn::Xor(hn::Ne(a, hn::Zero(d)), hn::Ne(b, hn::Zero(d)));
+    return hn::Xor(is_true(d, a), is_true(d, b));
   }
 };
 struct BitwiseNot : MapUnary {

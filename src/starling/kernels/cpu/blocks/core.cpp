@@ -60,7 +60,7 @@ struct Eq : MapBinary {
 struct Ne : MapBinary {
   template <class D, class V>
   HWY_INLINE hn::Mask<D> operator()(D, V a, V b, const double*) const {
-    return hn::Ne(a, b);
+    return hn::Not(hn::Eq(a, b));  // hn::Ne is ordered on some targets: it would be false for NaN
   }
 };
 struct Lt : MapBinary {

@@ -21,13 +21,6 @@ HWY_INLINE hn::Vec<D> number(D d, double value) {
   return hn::Set(d, static_cast<hn::TFromD<D>>(value));
 }
 
-// -log sigmoid(x), without overflow.
-template <class D, class V>
-HWY_INLINE V softplus_neg(D d, V x) {
-  const V small = exp_vec(d, hn::Neg(hn::Abs(x)));
-  return hn::Add(hn::Max(hn::Neg(x), hn::Zero(d)), log_vec(d, hn::Add(small, number(d, 1))));
-}
-
 struct L1 : Pairwise {
   template <class D, class V>
   HWY_INLINE V operator()(D, V a, V b, const double*) const {
@@ -58,13 +51,16 @@ struct Bce : Pairwise {
     return hn::Neg(hn::MulAdd(t, yes, hn::Mul(hn::Sub(one, t), no)));
   }
 };
+// With l = log(1 + exp(-|x|)): -log sigmoid(x) is l, plus |x| below 0; -log(1 - sigmoid(x)) is l, plus |x| above 0. The
+// multiples of |x| are taken together first, as l is lost beside them.
 struct BceLogits {
   static constexpr int kArity = 3;
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x, V t, V w, const double*) const {
-    const V one = number(d, 1);
+    const V one = number(d, 1), size = hn::Abs(x);
     const V share = hn::MulAdd(hn::Sub(w, one), t, one);
-    return hn::MulAdd(hn::Sub(one, t), x, hn::Mul(share, softplus_neg(d, x)));
+    const V linear = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(w, t), hn::Sub(one, t));
+    return hn::MulAdd(linear, size, hn::Mul(share, log1p_vec(d, exp_vec(d, hn::Neg(size)))));
   }
 };
 struct KlDiv : Pairwise {

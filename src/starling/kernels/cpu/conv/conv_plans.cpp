@@ -10,7 +10,14 @@
 
 namespace starling::kernels::conv_plans {
 
-bool is_image(const ConvGeometry& g) { return g.x[2] == 1 && g.w[2] == 1 && g.y[2] == 1 && g.y[3] > 1; }
+namespace {
+
+// A volume of depth 1 is an image unless padding lies along the depth: its one output then reads the padding.
+bool is_flat(const ConvGeometry& g) { return g.x[2] == 1 && g.w[2] == 1 && g.y[2] == 1 && g.padding[0] == 0; }
+
+}  // namespace
+
+bool is_image(const ConvGeometry& g) { return is_flat(g) && g.y[3] > 1; }
 
 Conv2dShape image_shape(const ConvGeometry& g) {
   Conv2dShape s;
@@ -29,8 +36,7 @@ std::unique_ptr<Plan> plan_zeros(const PlanRequest& request) {
 }
 
 bool is_depthwise(const PlanRequest& request, const ConvGeometry& g) {
-  return request.in[0].dtype == DType::f32 && has_work(g) && g.x[2] == 1 && g.w[2] == 1 && g.y[2] == 1 &&
-         DepthwiseConv::takes(image_shape(g));
+  return request.in[0].dtype == DType::f32 && has_work(g) && is_flat(g) && DepthwiseConv::takes(image_shape(g));
 }
 
 std::optional<WinogradScheme> winograd_takes(const PlanRequest& request, const ConvGeometry& g) {

@@ -23,6 +23,7 @@ std::unique_ptr<Plan> plan_cross_entropy(const PlanRequest& request) {
     auto args = args_of<T>(launch, rows, cols);
     args.row_weights = weighted ? static_cast<const T*>(launch.in[2]) : nullptr;
     args.log_sum_exp = static_cast<T*>(launch.out[1]);
+    args.row_loss = static_cast<T*>(launch.out[2]);
     *static_cast<T*>(launch.out[0]) = static_cast<T>(cross_entropy(args));
   });
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "starling/base/error.h"
 #include "starling/kernels/cpu/linalg/lapack.h"
@@ -28,6 +29,15 @@ void refuse_singular(const char* op, int info, std::int64_t index) {
   if (info != 0) fail("[{}] expected invertible matrices, got a singular one at index {}", op, index);
 }
 
+// Factorisations say "singular" of matrices with NaN or leave numbers that look right: their inverses are NaN.
+bool all_finite(const double* a, std::int64_t n) {
+  return std::all_of(a, a + n, [](double v) { return std::isfinite(v); });
+}
+template <class T>
+void store_nan(const Launch& launch, std::int64_t at, std::int64_t n) {
+  std::fill_n(static_cast<T*>(launch.out[0]) + at, n, std::numeric_limits<T>::quiet_NaN());
+}
+
 template <class T>
 std::unique_ptr<Plan> plan_inverse(const PlanRequest& request) {
   MatrixBatch batch(request.in[0].shape, request.threads);
@@ -40,6 +50,7 @@ std::unique_ptr<Plan> plan_inverse(const PlanRequest& request) {
     batch.each(launch.scratch, [&](std::int64_t i, double* a, int* pivots) {
       int info = 0;
       load<T>(launch, 0, i * size, a, size);
+      if (!all_finite(a, size)) return store_nan<T>(launch, i * size, size);
       dgetrf_(&n, &n, a, &n, pivots, &info);
       refuse_singular("inverse", info, i);
       dgetri_(&n, a, &n, pivots, a + size, &lwork, &info);
@@ -62,6 +73,7 @@ std::unique_ptr<Plan> plan_solve(const PlanRequest& request) {
       int info = 0;
       double* b = a + size;
       load<T>(launch, 0, i * size, a, size);
+      if (!all_finite(a, size)) return store_nan<T>(launch, i * sides, sides);
       dgetrf_(&n, &n, a, &n, pivots, &info);
       refuse_singular("solve", info, i);
       const T* from = static_cast<const T*>(launch.in[1]) + i * sides;

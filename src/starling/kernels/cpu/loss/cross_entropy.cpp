@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <type_traits>
 
 #include "starling/base/error.h"
@@ -51,6 +52,40 @@ struct ExpScaled {
   }
 };
 
+// y = exp(x - shift) and its sum, in one pass; y may be x.
+template <class T>
+T exp_and_sum(const T* x, T* y, T shift, std::int64_t n) {
+  const hn::ScalableTag<T> d;
+  using V = hn::Vec<decltype(d)>;
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const V s = hn::Set(d, shift);
+  V sum = hn::Zero(d);
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const V e = exp_vec(d, hn::Sub(hn::LoadU(d, x + i), s));
+    hn::StoreU(e, d, y + i);
+    sum = hn::Add(sum, e);
+  }
+  if (i < n) {
+    const std::size_t rest = static_cast<std::size_t>(n - i);
+    const V e = exp_vec(d, hn::Sub(load_tail(d, x + i, rest), s));
+    store_tail(d, e, y + i, rest);
+    sum = hn::Add(sum, hn::IfThenElseZero(hn::FirstN(d, rest), e));
+  }
+  return hn::GetLane(hn::SumOfLanes(d, sum));
+}
+
+// softmax(x) · scale from the log-sum-exp. One that is large was rounded by as much as shows in the probabilities:
+// their sum, 1 but for that, makes it good. The second pass is over a row in the cache, and ordinary logits need none.
+template <class T>
+void softmax_row(const T* x, T* out, std::int64_t n, T lse, T scale) {
+  constexpr T kLarge = 16;
+  if (!(std::abs(lse) > kLarge)) return row_map(x, x, out, n, ExpScaled<T>{lse, scale});
+  const T sum = exp_and_sum(x, out, lse, n);
+  const bool rounded = sum > 0 && std::abs(sum - 1) <= std::abs(lse) * std::numeric_limits<T>::epsilon();
+  row_map(out, out, out, n, ScaleRow<T>{rounded ? scale / sum : scale});
+}
+
 template <class T>
 void backward_rows(const CrossEntropyArgs<T>& args, T scale, T* dlogits, std::int64_t begin, std::int64_t end) {
   for (std::int64_t r = begin; r < end; ++r) {
@@ -60,8 +95,7 @@ void backward_rows(const CrossEntropyArgs<T>& args, T scale, T* dlogits, std::in
       const T* p = args.probabilities + r * args.cols;
       row_map(p, p, out, args.cols, ScaleRow<T>{row_scale});
     } else {
-      const T* x = args.logits + r * args.cols;
-      row_map(x, x, out, args.cols, ExpScaled<T>{args.log_sum_exp[r], row_scale});
+      softmax_row(args.logits + r * args.cols, out, args.cols, args.log_sum_exp[r], row_scale);
     }
     out[args.labels[r]] -= row_scale;
   }

@@ -1,10 +1,13 @@
 #include "starling/kernels/cpu/random/random.h"
 
 #include <algorithm>
+#include <limits>
+#include <type_traits>
 
 #include "starling/base/error.h"
 #include "starling/base/parallel.h"
 #include "starling/kernels/cpu/simd/targets.h"
+#include "starling/kernels/uniform_bound.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "starling/kernels/cpu/random/random.cpp"
@@ -24,18 +27,19 @@ void normals(const PhiloxStream& stream, std::uint64_t first_block, std::int64_t
   make_normals(stream, first_block, count, out);
 }
 
-// shift + scale * number. scale and the numbers are floats, so their product is exact in double and the result is the
-// same with and without FMA.
+// shift + scale * number, at most `most`. scale and the numbers are floats, so their product is exact in double and the
+// result is the same with and without FMA.
 template <class T>
-HWY_INLINE void affine(const float* numbers, T* out, std::int64_t n, double shift, double scale) {
-  for (std::int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(shift + scale * static_cast<double>(numbers[i]));
+HWY_INLINE void affine(const float* numbers, T* out, std::int64_t n, double shift, double scale, T most) {
+  for (std::int64_t i = 0; i < n; ++i)
+    out[i] = std::min(static_cast<T>(shift + scale * static_cast<double>(numbers[i])), most);
 }
 
-void affine_f32(const float* numbers, float* out, std::int64_t n, double shift, double scale) {
-  affine(numbers, out, n, shift, scale);
+void affine_f32(const float* numbers, float* out, std::int64_t n, double shift, double scale, float most) {
+  affine(numbers, out, n, shift, scale, most);
 }
-void affine_f64(const float* numbers, double* out, std::int64_t n, double shift, double scale) {
-  affine(numbers, out, n, shift, scale);
+void affine_f64(const float* numbers, double* out, std::int64_t n, double shift, double scale, double most) {
+  affine(numbers, out, n, shift, scale, most);
 }
 
 template <class T>
@@ -89,12 +93,12 @@ void for_numbers(MakeNumbers make, const PhiloxKey& key, std::int64_t n, std::in
 
 template <class T>
 void fill_affine(MakeNumbers make, T* out, std::int64_t n, const PhiloxKey& key, std::int64_t base, double shift,
-                 double scale) {
+                 double scale, T most = std::numeric_limits<T>::infinity()) {
   for_numbers(make, key, n, base, [&](const float* numbers, std::int64_t at, std::int64_t count) {
     if constexpr (sizeof(T) == sizeof(float)) {
-      HWY_DYNAMIC_DISPATCH(affine_f32)(numbers, out + at, count, shift, scale);
+      HWY_DYNAMIC_DISPATCH(affine_f32)(numbers, out + at, count, shift, scale, most);
     } else {
-      HWY_DYNAMIC_DISPATCH(affine_f64)(numbers, out + at, count, shift, scale);
+      HWY_DYNAMIC_DISPATCH(affine_f64)(numbers, out + at, count, shift, scale, most);
     }
   });
 }
@@ -105,7 +109,8 @@ double as_float(double x) { return static_cast<double>(static_cast<float>(x)); }
 
 template <class T>
 void fill_uniform(T* out, std::int64_t n, const PhiloxKey& key, std::int64_t base, double low, double high) {
-  fill_affine(HWY_DYNAMIC_DISPATCH(uniforms), out, n, key, base, low, as_float(high - low));
+  fill_affine(HWY_DYNAMIC_DISPATCH(uniforms), out, n, key, base, low, as_float(high - low),
+              static_cast<T>(largest_below(std::is_same_v<T, float> ? DType::f32 : DType::f64, low, high)));
 }
 
 template <class T>

@@ -11,7 +11,7 @@ namespace starling::kernels {
 // Never allocates.
 
 // low + (high - low) * u with u in [0, 1), high - low rounded to float. Bit-identical to philox_uniform for low = 0 and
-// high = 1, on every instruction set. Rounding to float may reach high.
+// high = 1, on every instruction set. What rounding would bring to high is the largest number below it.
 template <class T>
 void fill_uniform(T* out, std::int64_t n, const PhiloxKey& key, std::int64_t base, double low = 0, double high = 1);
 

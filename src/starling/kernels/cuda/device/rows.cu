@@ -59,8 +59,8 @@ __device__ __forceinline__ float label_logit(const float* row, long long label, 
 // Few classes: one thread per row and one block for all, so that the sum needs no second kernel.
 constexpr int kSmallThreads = 512;
 __global__ void __launch_bounds__(kSmallThreads)
-    cross_entropy_small(const float* logits, const long long* labels, float* sum, float* lse, long long rows,
-                        int classes) {
+    cross_entropy_small(const float* logits, const long long* labels, float* sum, float* lse, float* losses,
+                        long long rows, int classes) {
   begin();
   __shared__ float shared[32];
   float total = 0;
@@ -71,9 +71,10 @@ __global__ void __launch_bounds__(kSmallThreads)
     for (int i = 1; i < classes; ++i) largest = Larger{}(largest, x[i]);
 #pragma unroll 5
     for (int i = 0; i < classes; ++i) exponents += expf(x[i] - largest);
-    const float value = largest + logf(exponents);
-    lse[row] = value;
-    total += value - label_logit(x, labels[row], classes);
+    const float rest = logf(exponents), loss = largest - label_logit(x, labels[row], classes) + rest;
+    lse[row] = largest + rest;
+    losses[row] = loss;
+    total += loss;
   }
   total = block_reduce(total, 0.f, shared, Plus{});
   if (threadIdx.x == 0) *sum = total;
@@ -88,9 +89,9 @@ __global__ void __launch_bounds__(kWarps * 32)
   const float* x = logits + row * classes;
   const float2 e = exponent_sum(x, classes);
   if (threadIdx.x % 32 != 0) return;
-  const float value = e.x + logf(e.y);
-  lse[row] = value;
-  losses[row] = value - label_logit(x, labels[row], classes);
+  const float rest = logf(e.y);
+  lse[row] = e.x + rest;
+  losses[row] = e.x - label_logit(x, labels[row], classes) + rest;
 }
 
 __global__ void __launch_bounds__(256) backward_kernel(const float* logits, const long long* labels, const float* lse,
@@ -122,7 +123,7 @@ cudaError_t launch_rows_function(RowFunction function, const float* first, const
 }
 
 long long cross_entropy_scratch(long long rows, int classes) {
-  return is_small(rows, classes) ? 0 : rows + reduce_pieces(all_rows(rows));
+  return is_small(rows, classes) ? 0 : reduce_pieces(all_rows(rows));
 }
 
 cudaError_t load_cross_entropy() {
@@ -132,15 +133,16 @@ cudaError_t load_cross_entropy() {
   return cudaSuccess;
 }
 
-cudaError_t launch_cross_entropy(const float* logits, const long long* labels, float* sum, float* lse, long long rows,
-                                 int classes, float* scratch, cudaStream_t stream) {
+cudaError_t launch_cross_entropy(const float* logits, const long long* labels, float* sum, float* lse, float* losses,
+                                 long long rows, int classes, float* scratch, cudaStream_t stream) {
   if (is_small(rows, classes)) {
-    return launch(cross_entropy_small, {dim3(1), dim3(kSmallThreads)}, stream, logits, labels, sum, lse, rows, classes);
+    return launch(cross_entropy_small, {dim3(1), dim3(kSmallThreads)}, stream, logits, labels, sum, lse, losses, rows,
+                  classes);
   }
   const cudaError_t status = launch(cross_entropy_rows, {dim3(blocks_for(rows, kWarps)), dim3(kWarps * 32)}, stream,
-                                    logits, labels, scratch, lse, rows, classes);
+                                    logits, labels, losses, lse, rows, classes);
   if (status != cudaSuccess) return status;
-  return launch_reduce(all_rows(rows), scratch, sum, scratch + rows, stream);
+  return launch_reduce(all_rows(rows), losses, sum, scratch, stream);
 }
 
 cudaError_t load_cross_entropy_backward() { return load(backward_kernel); }

@@ -25,14 +25,14 @@ std::unique_ptr<Plan> plan_cross_entropy(const PlanRequest& request) {
   if (!is_plannable(request)) return nullptr;
   check_cuda(device::load_cross_entropy(), "loading a kernel");
   const Rows r = rows_of(request);
-  return make_plan(
-      static_cast<std::size_t>(device::cross_entropy_scratch(r.rows, r.classes)) * sizeof(float),
-      [r](const Launch& launch) {
-        check_cuda(device::launch_cross_entropy(input<float>(launch, 0), input<long long>(launch, 1),
-                                                output<float>(launch, 0), output<float>(launch, 1), r.rows, r.classes,
-                                                static_cast<float*>(launch.scratch), stream_of(launch)),
-                   "launching a kernel");
-      });
+  return make_plan(static_cast<std::size_t>(device::cross_entropy_scratch(r.rows, r.classes)) * sizeof(float),
+                   [r](const Launch& launch) {
+                     check_cuda(device::launch_cross_entropy(input<float>(launch, 0), input<long long>(launch, 1),
+                                                             output<float>(launch, 0), output<float>(launch, 1),
+                                                             output<float>(launch, 2), r.rows, r.classes,
+                                                             static_cast<float*>(launch.scratch), stream_of(launch)),
+                                "launching a kernel");
+                   });
 }
 
 std::unique_ptr<Plan> plan_cross_entropy_backward(const PlanRequest& request) {

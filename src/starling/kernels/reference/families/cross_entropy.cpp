@@ -17,12 +17,16 @@ std::int64_t checked_label(const void* labels, std::int64_t row, std::int64_t cl
   return label;
 }
 
+// The largest logit and the logarithm of Σ exp(x - largest): apart, since their sum rounds the second away.
+struct LogSumExp {
+  double largest, rest;
+};
 template <class T>
-double log_sum_exp(const T* x, std::int64_t classes) {
+LogSumExp log_sum_exp(const T* x, std::int64_t classes) {
   double largest = static_cast<double>(x[0]), sum = 0;
   for (std::int64_t i = 1; i < classes; ++i) largest = std::max(largest, static_cast<double>(x[i]));
   for (std::int64_t i = 0; i < classes; ++i) sum += std::exp(static_cast<double>(x[i]) - largest);
-  return largest + std::log(sum);
+  return {largest, std::log(sum)};
 }
 
 // Cross-entropy; a third operand holds row weights.
@@ -35,10 +39,13 @@ std::unique_ptr<Plan> plan_cross_entropy(const PlanRequest& request) {
       double sum = 0;
       for (std::int64_t r = 0; r < rows; ++r) {
         const auto label = checked_label(launch.in[1], r, classes);
-        const double lse = log_sum_exp(logits + r * classes, classes);
+        const LogSumExp lse = log_sum_exp(logits + r * classes, classes);
         const double weight = weighted ? static_cast<double>(static_cast<const T*>(launch.in[2])[r]) : 1.0;
-        if (weight != 0) sum += weight * (lse - static_cast<double>(logits[r * classes + label]));
-        static_cast<T*>(launch.out[1])[r] = static_cast<T>(lse);
+        const double at_label = static_cast<double>(logits[r * classes + label]);
+        const double loss = weight == 0 ? 0 : weight * (lse.largest - at_label + lse.rest);
+        sum += loss;
+        static_cast<T*>(launch.out[1])[r] = static_cast<T>(lse.largest + lse.rest);
+        static_cast<T*>(launch.out[2])[r] = static_cast<T>(loss);
       }
       *static_cast<T*>(launch.out[0]) = static_cast<T>(sum);
     });

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "starling/base/error.h"
@@ -93,6 +94,10 @@ std::unique_ptr<Plan> plan_solve(const PlanRequest& request) {
           for (std::int64_t r = 0; r < n; ++r) e.b[static_cast<std::size_t>(r * n + r)] = 1;
         } else {
           e.b = values(static_cast<const T*>(launch.in[1]) + i * n * k, n * k);
+        }
+        if (!std::all_of(e.a.begin(), e.a.end(), [](double v) { return std::isfinite(v); })) {
+          std::fill_n(static_cast<T*>(launch.out[0]) + i * n * k, n * k, std::numeric_limits<T>::quiet_NaN());
+          continue;
         }
         e.run();
         check(!e.singular, "[{}] expected invertible matrices, got a singular one at index {}",

@@ -1,8 +1,12 @@
 #include "starling/ops/api/random.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 #include "starling/kernels/reference/piece.h"
+#include "starling/kernels/uniform_bound.h"
 #include "starling/ops/def/random.h"
 
 namespace starling::kernels {
@@ -17,10 +21,11 @@ std::unique_ptr<Plan> plan_random(const PlanRequest& request, double (*draw)(con
   const Piece piece(a.shape, a.global, a.offset);
   // Scales are rounded to float, as all random numbers are made in float.
   const double scale = static_cast<double>(static_cast<float>(is_range ? a.b - a.a : a.b));
+  const double most = is_range ? largest_below(a.dtype, a.a, a.b) : std::numeric_limits<double>::infinity();
   return make_plan([=](const Launch& launch) {
     const PhiloxStream stream = stream_of(launch.in[0], a.site);
     piece.each([&](std::int64_t i, std::uint64_t global) {
-      reference::write<double>(a.dtype, launch.out[0], i, a.a + scale * draw(stream, global));
+      reference::write<double>(a.dtype, launch.out[0], i, std::min(a.a + scale * draw(stream, global), most));
     });
   });
 }
