@@ -222,7 +222,7 @@ struct HardswishBackward : MapBinary {
     const V inside = hn::MulAdd(x, constant(d, 1.0 / 3, x), constant(d, 0.5, x));
     const V three = hn::Set(d, 3);
     const V above = hn::IfThenElse(hn::Lt(x, three), inside, hn::Set(d, 1));
-    return hn::Mul(dy, hn::IfThenZeroElse(hn::Le(x, hn::Neg(three)), above));
+    return hn::IfThenZeroElse(hn::Le(x, hn::Neg(three)), hn::Mul(dy, above));  // 0 for an infinite dy too
   }
 };
 
