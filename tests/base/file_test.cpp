@@ -99,6 +99,14 @@ TEST(ReadFile, RefusesMoreThanTheLimit) {
   EXPECT_FALSE(read_file(folder / "a", 4));
 }
 
+TEST(ReadFile, ReadsToTheEndWhateverTheSizeSays) {
+  const fs::path file = "/proc/sys/kernel/random/boot_id";
+  ASSERT_EQ(fs::file_size(file), 0);
+  EXPECT_EQ(read_file(file, 100).value(), read_text(file));
+  EXPECT_EQ(read_file(file, 100).value().size(), 37);
+  EXPECT_FALSE(read_file(file, 36));
+}
+
 TEST(OpenBeneath, OpensPlainFilesInTheFolder) {
   const testing::TemporaryFolder folder;
   fs::create_directories(folder / "sub");

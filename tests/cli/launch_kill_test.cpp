@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <thread>
 #include <vector>
 
@@ -23,14 +25,25 @@ using std::chrono::milliseconds;
   return ::testing::AssertionFailure() << "no \"" << part << "\" in \"" << text << "\"";
 }
 
-// Process of a rank of a launch: the child of the launcher with that rank in its environment.
-pid_t process_of(pid_t launcher, int rank) {
-  std::istringstream children(testing::file_text(fmt::format("/proc/{0}/task/{0}/children", launcher)));
+std::vector<pid_t> children_of(pid_t parent) {
+  std::istringstream list(testing::file_text(fmt::format("/proc/{0}/task/{0}/children", parent)));
+  return {std::istream_iterator<pid_t>(list), {}};
+}
+
+bool is_rank(pid_t process, int rank) {
   const std::string wanted = fmt::format("STARLING_RANK={}", rank);
-  for (pid_t child = 0; children >> child;) {
-    std::istringstream variables(testing::file_text(fmt::format("/proc/{}/environ", child)));
-    for (std::string variable; std::getline(variables, variable, '\0');) {
-      if (variable == wanted) return child;
+  std::istringstream variables(testing::file_text(fmt::format("/proc/{}/environ", process)));
+  for (std::string variable; std::getline(variables, variable, '\0');) {
+    if (variable == wanted) return true;
+  }
+  return false;
+}
+
+// Process of a rank of a launch: the child of one of the launcher's guards with that rank in its environment.
+pid_t process_of(pid_t launcher, int rank) {
+  for (const pid_t guard : children_of(launcher)) {
+    for (const pid_t child : children_of(guard)) {
+      if (is_rank(child, rank)) return child;
     }
   }
   return -1;
@@ -67,10 +80,13 @@ class LaunchKill : public ::testing::TestWithParam<std::string> {
     return count;
   }
 
-  pid_t launch(const std::string& job, const std::vector<std::string>& more) const {
+  // `more`: options of launch; `train`: of train.
+  pid_t launch(const std::string& job, const std::vector<std::string>& more,
+               const std::vector<std::string>& train = {}) const {
     std::vector<std::string> words = {testing::program_path().string(), "launch", "-n", "2", "--backend", GetParam()};
     words.insert(words.end(), more.begin(), more.end());
     words.insert(words.end(), {job, "--progress", "off"});
+    words.insert(words.end(), train.begin(), train.end());
     std::vector<char*> argv;
     for (auto& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
@@ -136,6 +152,34 @@ TEST_P(LaunchKill, WithoutRestartsAllEndWithinFiveSecondsAndTheSameCommandGoesOn
   EXPECT_TRUE(has(log(), "was killed by SIGKILL"));
   ASSERT_EQ(wait(launch(job, {})), 0) << log();
   EXPECT_EQ(summary("killed").at("weights_hash"), summary("quiet").at("weights_hash"));
+}
+
+// The rank is killed as soon as it is seen, mostly before the old run is put aside.
+TEST_P(LaunchKill, ARunThatStartsOverNeverGoesOnFromTheOneBeforeIt) {
+  const std::string job = write_job("over");
+  ASSERT_EQ(testing::run_starling("train '" + job + "' --progress off --set train.epochs=1").code, 0);
+  const pid_t launcher = launch(job, {"--max-restarts", "1"}, {"--resume", "none"});
+  pid_t rank = -1;
+  const auto end = Clock::now() + std::chrono::seconds(20);
+  while ((rank = process_of(launcher, 1)) < 0 && Clock::now() < end) std::this_thread::sleep_for(milliseconds(1));
+  ASSERT_GT(rank, 0) << log();
+  ASSERT_EQ(::kill(rank, SIGKILL), 0);
+  ASSERT_EQ(wait(launcher), 0) << log();
+  EXPECT_TRUE(has(log(), "restart 1 of 1"));
+  EXPECT_EQ(summary("over").at("steps"), 30);
+  EXPECT_TRUE(std::filesystem::exists(run_folder("over") / "checkpoints-before-1")) << log();
+  EXPECT_FALSE(std::filesystem::exists(run_folder("over") / "checkpoints-before-2")) << log();
+}
+
+TEST_P(LaunchKill, WhatWouldEndTheSameWayAgainIsNotRestarted) {
+  const std::string job = write_job("other");
+  ASSERT_EQ(testing::run_starling("train '" + job + "' --progress off --set train.epochs=1").code, 0);
+  EXPECT_EQ(wait(launch(job, {"--max-restarts", "2"}, {"--set", "train.seed=7"})), 2) << log();
+  EXPECT_TRUE(has(log(), "train.seed was")) << "a checkpoint of another run";
+  EXPECT_EQ(log().find("restart 1"), std::string::npos) << log();
+  EXPECT_EQ(wait(launch(job, {"--max-restarts", "2"}, {"--set", "train.folder=/proc/run"})), 2) << log();
+  EXPECT_TRUE(has(log(), "expected to make the folder /proc/run"));
+  EXPECT_EQ(log().find("restart 1"), std::string::npos) << log();
 }
 
 TEST_P(LaunchKill, AStopSavesAndTheSameCommandGoesOn) {

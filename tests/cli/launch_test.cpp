@@ -146,6 +146,29 @@ TEST_F(CliLaunch, StopsArePassedOnToRanksThatLeaveInTheirOwnTime) {
   }
 }
 
+// Rank 1 never comes.
+TEST_F(CliLaunch, StopsAreHeardWhileRanksAreJoining) {
+  const auto job = file("job.yaml",
+                        "model: {name: mlp}\ndata: {folder: nowhere, batch: 8}\n"
+                        "optimizer: {lr: 0.1}\ntrain: {folder: " +
+                            (folder_.path() / "run").string() + ", epochs: 1}\n");
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const auto up = folder_.path() / ("joins" + std::to_string(signal));
+    const auto launch =
+        start({"launch", "-n", "2", "--grace", "30", "--", "/bin/sh", "-c",
+               fmt::format("if [ $STARLING_RANK = 1 ]; then exec sleep 60; fi; touch {}; exec '{}' train '{}'",
+                           up.string(), testing::program_path().string(), job)},
+              folder_.path() / "out", false);
+    ASSERT_TRUE(appears(up));
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));  // to load, and to wait for rank 1
+    const auto asked = Clock::now();
+    ::kill(launch.pid, signal);
+    EXPECT_EQ(launch.wait(), 130) << testing::file_text(folder_.path() / "out");
+    EXPECT_LT(std::chrono::duration<double>(Clock::now() - asked).count(), 5);
+    EXPECT_TRUE(has(testing::file_text(folder_.path() / "out"), "interrupted while ranks were joining"));
+  }
+}
+
 TEST_F(CliLaunch, OnATerminalRankZeroDrawsItselfAndOthersAreTold) {
   const auto launch = start({"launch", "-n", "2", "--", "/bin/sh", "-c",
                              "if [ -t 2 ]; then printf '\\rbar 1\\rbar 2' >&2; else echo aside >&2; fi; sleep 0.2"},

@@ -260,6 +260,19 @@ TEST(Sources, CsvTakesNumbersOfClassesOnlyWhereTheirNamesAreGiven) {
   EXPECT_EQ(all_of(*given.test)[1].to_vector(), (Values{1, 1}));
 }
 
+TEST(Sources, CsvRefusesNumbersThatWouldBecomeInfinite) {
+  const TemporaryFolder folder;
+  const std::string file = (folder / "a.csv").string();
+  for (const std::string number : {"1e39", "-1e39"}) {
+    write_text(file, "x,y\n1,0.5\n" + number + ",1\n");
+    const std::string error =
+        error_of([&] { source("{name: csv, train: ['" + file + "'], label: y, label_kind: number}"); });
+    EXPECT_NE(error.find("a.csv:3: expected a number that f32 holds in the column 'x', got '" + number),
+              std::string::npos)
+        << error;
+  }
+}
+
 TEST(Sources, CsvRefusesLabelsThatAreNotFinite) {
   const TemporaryFolder folder;
   const std::string file = (folder / "a.csv").string();

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <atomic>
@@ -195,13 +196,13 @@ TEST_F(Supervisor, RestartsComeToAnEnd) {
   EXPECT_EQ(testing::read_text(folder_ / "starts"), "x\nx\nx\n");
 }
 
-TEST_F(Supervisor, ARestartMayRunWithOtherArguments) {
-  auto other = options("exit 1", 1);
-  other.again_argv = {"/bin/sh", "-c", "echo again"};
-  other.max_restarts = 1;
-  const auto launched = run(other);
-  EXPECT_EQ(launched.end.code, 0);
-  EXPECT_TRUE(contains(launched.out, "[0] again"));
+TEST_F(Supervisor, RestartsKeepTheNameOfTheLaunchAndOtherLaunchesHaveAnother) {
+  auto again = options("echo $STARLING_LAUNCHED; test $STARLING_EPOCH = 1", 1);
+  again.max_restarts = 1;
+  const std::string first = run(again).out, second = run(again).out;
+  ASSERT_EQ(first.size(), 2 * std::string("[0] 0123456789abcdef\n").size()) << first;
+  EXPECT_EQ(first.substr(0, first.size() / 2), first.substr(first.size() / 2));
+  EXPECT_NE(first, second);
 }
 
 TEST_F(Supervisor, AStopIsPassedOnAndRanksLeaveInTheirOwnTime) {
@@ -243,7 +244,20 @@ TEST_F(Supervisor, ASecondStopKillsAtOnce) {
   };
   const auto launched = run(stopped);
   EXPECT_LT(launched.seconds, 10);
-  EXPECT_NE(launched.end.code, 0);
+  EXPECT_EQ(launched.end.code, 130);
+  EXPECT_TRUE(all_gone());
+}
+
+TEST_F(Supervisor, ARankThatDoesNotLeaveInTimeIsNamedAndKilled) {
+  auto stopped = options(kNotePid + "trap '' TERM; touch $DIR/up; while true; do sleep 0.02; done", 1);
+  stopped.stop_within = milliseconds(300);
+  stopped.stop = [&] {
+    return std::filesystem::exists(folder_ / "up") ? LaunchOptions::Stop{SIGTERM, 1} : LaunchOptions::Stop{};
+  };
+  const auto launched = run(stopped);
+  EXPECT_EQ(launched.end.code, 130);
+  EXPECT_TRUE(contains(launched.err, "rank 0 has not left within 0.3 s"));
+  EXPECT_LT(launched.seconds, 5);
   EXPECT_TRUE(all_gone());
 }
 
@@ -256,6 +270,18 @@ TEST_F(Supervisor, ARankThatWasToldToLeaveBySomeoneElseEndsTheRunAsInterrupted) 
 TEST_F(Supervisor, AProgramThatIsNotThereIsNamed) {
   LaunchOptions options{.argv = {"/no/such/program"}, .slots = slots(2)};
   EXPECT_TRUE(contains(error_of([&] { launch(options); }), "could not start '/no/such/program': No such file"));
+}
+
+// The reason is asked for after the call that fails, not before it.
+TEST_F(Supervisor, AProcessWithoutDescriptorsToSpareSaysSo) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{3, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  errno = EPERM;
+  const std::string error = error_of([] { const Child child({.argv = {"/bin/true"}}); });
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_TRUE(contains(error, "expected to make a pipe, got: Too many open files"));
 }
 
 TEST_F(Supervisor, AnAddressThatRanksCannotBeToldIsRefused) {
@@ -281,23 +307,113 @@ TEST_F(Supervisor, MuchOutputComesThroughWholeAndInOrder) {
   EXPECT_EQ(lines, 6000);
 }
 
-// Ranks of a killed launcher die too.
-TEST_F(Supervisor, RanksDieWithTheirLauncher) {
-  const auto orphans = options(kNotePid + "sleep 60", 2);
-  const pid_t launcher = ::fork();
-  if (launcher == 0) {
-    launch(orphans);
-    ::_exit(0);
+// Pipe that nobody reads, as `| less` and Ctrl-S leave it; or that is read late.
+struct UnreadPipe {
+  UnreadPipe() {
+    int ends[2] = {-1, -1};
+    EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+    read = UniqueFd(ends[0]);
+    write = UniqueFd(ends[1]);
   }
-  const auto pids = [&] {
-    return testing::read_text(folder_ / "pid.0").size() > 1 && testing::read_text(folder_ / "pid.1").size() > 1;
-  };
-  const auto end = CommClock::now() + milliseconds(20'000);
-  while (!pids() && CommClock::now() < end) std::this_thread::sleep_for(milliseconds(10));
-  ASSERT_TRUE(pids());
-  EXPECT_TRUE(any_lives());
-  ::kill(launcher, SIGKILL);
-  ::waitpid(launcher, nullptr, 0);
+  UniqueFd read{}, write{};
+};
+
+class BusyOutput : public Supervisor {
+ protected:
+  // Launches with a stdout of its own; fails if that takes long.
+  LaunchEnd launch_into(LaunchOptions options, int output) const {
+    const UniqueFd error(::open((folder_ / "err").c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    options.output = output;
+    options.error = error.get();
+    const auto began = CommClock::now();
+    const LaunchEnd end = launch(options);
+    EXPECT_LT(seconds_since(began), 5);
+    return end;
+  }
+};
+
+const std::string kOnePrintsOneDies = kNotePid + "if [ $STARLING_RANK = 0 ]; then exec yes; fi; sleep 0.3; kill -9 $$";
+
+TEST_F(BusyOutput, OfARankThatPrintsWithoutEndHidesNoDeadOne) {
+  const UniqueFd nowhere(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+  const LaunchEnd end = launch_into(options(kOnePrintsOneDies, 2), nowhere.get());
+  EXPECT_EQ(end.code, 1);
+  ASSERT_TRUE(end.failed);
+  EXPECT_EQ(end.failed->slot.rank, 1);
+  EXPECT_TRUE(all_gone());
+}
+
+TEST_F(BusyOutput, ThatNobodyReadsHidesNoDeadRank) {
+  const UnreadPipe pipe;
+  const LaunchEnd end = launch_into(options(kOnePrintsOneDies, 2), pipe.write.get());
+  EXPECT_EQ(end.code, 1);
+  ASSERT_TRUE(end.failed);
+  EXPECT_EQ(end.failed->slot.rank, 1);
+  EXPECT_TRUE(contains(testing::read_text(folder_ / "err"), "rank 1 (pid "));
+  EXPECT_TRUE(all_gone());
+}
+
+TEST_F(BusyOutput, ThatNobodyReadsHidesNoStop) {
+  const UnreadPipe pipe;
+  auto stopped = options(kNotePid + "exec yes", 2);
+  const auto at = CommClock::now() + milliseconds(300);
+  stopped.stop = [at] { return CommClock::now() >= at ? LaunchOptions::Stop{SIGINT, 1} : LaunchOptions::Stop{}; };
+  EXPECT_EQ(launch_into(stopped, pipe.write.get()).code, 130);
+  EXPECT_TRUE(all_gone());
+}
+
+TEST_F(BusyOutput, ThatIsReadLateLosesNothing) {
+  UnreadPipe pipe;
+  std::string text;
+  std::thread reader([&] {
+    std::this_thread::sleep_for(milliseconds(300));
+    char bytes[65536];
+    for (ssize_t got; (got = ::read(pipe.read.get(), bytes, sizeof bytes)) > 0;)
+      text.append(bytes, static_cast<std::size_t>(got));
+  });
+  EXPECT_EQ(launch_into(options("seq 100000 199999", 1), pipe.write.get()).code, 0);
+  pipe.write = UniqueFd();
+  reader.join();
+  std::string expected;
+  for (int i = 100'000; i < 200'000; ++i) expected += fmt::format("[0] {}\n", i);
+  EXPECT_TRUE(text == expected) << text.size() << " bytes";
+}
+
+// Launches in a process of its own, and kills that once all the named processes have written their pids.
+class KilledLauncher : public Supervisor {
+ protected:
+  void launch_and_kill(const LaunchOptions& orphans, const std::vector<std::string>& names) const {
+    const pid_t launcher = ::fork();
+    if (launcher == 0) {
+      launch(orphans);
+      ::_exit(0);
+    }
+    const auto lives_of_its_own = [&](const std::string& name) {
+      const std::string pid = testing::read_text(folder_ / ("pid." + name));
+      return pid.ends_with('\n') && lives(std::stoi(pid));
+    };
+    for (const std::string& name : names) {
+      const auto end = CommClock::now() + milliseconds(20'000);
+      while (!lives_of_its_own(name) && CommClock::now() < end) std::this_thread::sleep_for(milliseconds(5));
+      EXPECT_TRUE(lives_of_its_own(name)) << name;
+    }
+    ::kill(launcher, SIGKILL);
+    ::waitpid(launcher, nullptr, 0);
+  }
+};
+
+TEST_F(KilledLauncher, TakesItsRanksWithIt) {
+  launch_and_kill(options(kNotePid + "sleep 60", 2), {"0", "1"});
+  EXPECT_TRUE(all_gone());
+}
+
+// A wrapper script is the rank, and the real program its child, perhaps in a group or session of its own.
+TEST_F(KilledLauncher, TakesTheProgramsThatItsRanksHaveStartedWithIt) {
+  const std::string program = "'trap \"\" HUP TERM; echo $$ > '$DIR'/pid.";
+  launch_and_kill(
+      options("sh -c " + program + "near; exec sleep 60' &\nsetsid sh -c " + program + "far; exec sleep 60' &\nwait",
+              1),
+      {"near", "far"});
   EXPECT_TRUE(all_gone());
 }
 

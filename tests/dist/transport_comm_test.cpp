@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <latch>
 #include <thread>
 
 #include "dist/comm_conformance.h"
@@ -329,17 +330,21 @@ TEST(TransportComm, WaitingRanksMayPollARankThatHasLeft) {
 
 TEST(TransportComm, LeavingWithoutWaitingIsToldToTheOthers) {
   Comms comms = make_memory_comms(2);
+  std::latch left(1);
   const auto errors = errors_of(comms, [&](Comm& comm) {
     std::vector<float> data(1000);
-    const Work work = comm.all_reduce(data.data(), data.data(), 1000, DType::f32, ReduceOp::sum, {.name = "g"});
-    if (comm.rank() == 0) return comms[0].reset();
-    std::this_thread::sleep_for(milliseconds(20));
-    work.wait();
+    const auto reduce = [&] {
+      return comm.all_reduce(data.data(), data.data(), 1000, DType::f32, ReduceOp::sum, {.name = "g"});
+    };
+    if (comm.rank() == 0) {
+      [[maybe_unused]] const Work work = reduce();
+      comms[0].reset();
+      return left.count_down();
+    }
+    left.wait();  // rank 0 cannot have finished
+    reduce().wait();
   });
-  // Rank 1 may have been quick enough for rank 0 to finish before it left.
-  if (!errors[1].empty()) {
-    EXPECT_TRUE(contains(errors[1], "without waiting for all_reduce(sum) f32 x 1000 'g' #1"));
-  }
+  EXPECT_TRUE(contains(errors[1], "without waiting for all_reduce(sum) f32 x 1000 'g' #1"));
 }
 
 TEST(TransportComm, BuffersAreFreeOnceAnErrorIsThrown) {

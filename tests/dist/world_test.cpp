@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <thread>
 
 #include "dist/comm_worlds.h"
@@ -218,8 +219,14 @@ TEST(HostMaps, AreExchangedThroughTheStore) {
   }
 }
 
-TEST(HostIdentity, IsStableAndCanBeSetByTheEnvironment) {
-  EXPECT_EQ(host_identity(), host_identity());
+// Two hosts of one name differ in the boot.
+TEST(HostIdentity, TellsTheBootAndTheHostAndCanBeSetByTheEnvironment) {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string boot;
+  std::getline(file, boot);
+  ASSERT_FALSE(boot.empty());
+  const Variables none = [](const std::string&) { return std::optional<std::string>(); };
+  EXPECT_TRUE(host_identity(none).starts_with(boot + " " + host_name() + " ")) << host_identity(none);
   EXPECT_EQ(host_identity([](const std::string& name) {
               return name == "STARLING_HOST" ? std::optional<std::string>("beta") : std::nullopt;
             }),

@@ -1,7 +1,10 @@
 // Best checkpoints of a run, and early stopping.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <filesystem>
 #include <sstream>
 
 #include "starling/base/error.h"
@@ -9,6 +12,7 @@
 #include "starling/train/callbacks/checkpoints.h"
 #include "starling/train/callbacks/ready_made.h"
 #include "starling/train/run/run_weights.h"
+#include "testing/temporary_folder.h"
 #include "train/trainer_testing.h"
 
 namespace starling::train {
@@ -57,6 +61,53 @@ TEST_F(Best, IsTheOneWithTheBestValueNotTheNewest) {
   EXPECT_EQ(best_step(), 50);
   keep(45, "loss", 0.3, true);
   EXPECT_EQ(best_step(), 45);
+}
+
+void damage(const std::filesystem::path& checkpoint) { std::filesystem::remove(checkpoint / "manifest.json"); }
+
+TEST_F(Best, IsNotSilentlyAnOlderOneIfItIsDamaged) {
+  keep(30, "accuracy", 0.9, false);
+  keep(40, "accuracy", 0.8, false);
+  for (const char* step : {"step-00000030", "step-00000040"}) {
+    damage(run() / "checkpoints-best" / step);
+    const auto loaded = load_run_checkpoint(run(), "best");
+    ASSERT_FALSE(loaded) << step;
+    EXPECT_NE(loaded.error().find(step), std::string::npos) << loaded.error();
+    keep(step[11] == '3' ? 30 : 40, "accuracy", step[11] == '3' ? 0.9 : 0.8, false);
+  }
+  EXPECT_EQ(best_step(), 30);
+}
+
+TEST_F(Best, NorIsTheNewestAndTheStepThatIsSoundIsTold) {
+  fit(2, {}, {});
+  const CheckpointFolder saved(run() / "checkpoints");
+  const auto steps = saved.steps();
+  ASSERT_GE(steps.size(), 2);
+  damage(run() / "checkpoints" / fmt::format("step-{:08}", steps.back()));
+  const auto loaded = load_run_checkpoint(run(), "latest");
+  ASSERT_FALSE(loaded);
+  const std::string step = std::to_string(steps[steps.size() - 2]);
+  EXPECT_NE(loaded.error().find("--checkpoint " + step), std::string::npos) << loaded.error();
+  EXPECT_TRUE(load_run_checkpoint(run(), step));
+}
+
+TEST_F(Best, RunsRemoveWhatKilledOnesWereWriting) {
+  std::filesystem::create_directories(run() / "model.tmp-999999999-0" / "deep");
+  for (const char* name : {"job.yaml.tmp-999999999-1", "summary.json.tmp-999999999-2", "notes.tmp-999999999-3"})
+    testing::write_text(run() / name, "half");
+  const auto alive = run() / fmt::format("model.tmp-{}-0", ::getpid());
+  std::filesystem::create_directories(alive);
+  fit(1, {}, {});
+  for (const char* name : {"model.tmp-999999999-0", "job.yaml.tmp-999999999-1", "summary.json.tmp-999999999-2"})
+    EXPECT_FALSE(std::filesystem::exists(run() / name)) << name;
+  EXPECT_TRUE(std::filesystem::exists(run() / "notes.tmp-999999999-3")) << "none of ours";
+  EXPECT_TRUE(std::filesystem::exists(alive)) << "of a process that lives";
+}
+
+TEST_F(Best, IsNeverAnInfinityWhichNoCheckpointCouldHold) {
+  const CallbackPtr stop = early_stop({.metric = "loss", .patience = 9});
+  stop->restore({{"metric", "loss"}, {"best", nullptr}, {"best_step", 5}, {"waited", 1}});
+  EXPECT_EQ(stop->state().at("best_step"), -1);
 }
 
 TEST_F(Best, WaitsForAMetricOfTheAveragedWeights) {

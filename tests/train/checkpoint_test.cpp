@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <limits>
 #include <random>
@@ -134,6 +135,17 @@ TEST(Checkpoint, FallsBackToTheNewestSoundOne) {
     expect_step(loaded.checkpoint, 2);
     ASSERT_EQ(loaded.skipped.size(), 1U) << damage.what;
     EXPECT_NE(loaded.skipped[0].find("step-00000003"), std::string::npos) << loaded.skipped[0];
+  }
+}
+
+TEST(Manifest, ThatIsDamagedPutsNoRawBytesIntoItsMessage) {
+  try {
+    parse_manifest("{\"a\": \"\x7f\xff\"}", "m");
+    FAIL() << "expected a refusal";
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    EXPECT_TRUE(std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; })) << text;
+    EXPECT_NE(text.find("\\xff"), std::string::npos) << text;
   }
 }
 

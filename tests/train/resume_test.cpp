@@ -3,12 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
 #include <functional>
 
 #include "starling/base/error.h"
 #include "starling/optim/adam.h"
 #include "starling/train/callbacks/checkpoints.h"
 #include "starling/train/callbacks/ready_made.h"
+#include "starling/train/run/refusal.h"
 #include "train/trainer_testing.h"
 
 namespace starling::train {
@@ -52,6 +55,7 @@ class Resume : public ::testing::Test {
     std::function<void(Trainer&)> callbacks{};
     bool schedule = false;
     double lr = 0.05;
+    starling::Resume resume = starling::Resume::automatic;
   };
 
   // Creates everything anew, as another process would.
@@ -68,9 +72,9 @@ class Resume : public ::testing::Test {
     if (stop_after >= 0) options.stop = [&] { return asked++ >= stop_after; };
     Trainer trainer(net, optimizer, classify(), options);
     if (recipe.callbacks) recipe.callbacks(trainer);
-    trainer.add(checkpoints());
+    trainer.add(checkpoints({.resume = recipe.resume}));
     const FitResult result = trainer.fit(points(150), points(60, 7));
-    EXPECT_EQ(result.interrupted, stop_after >= 0 && result.interrupted);
+    EXPECT_EQ(result.interrupted, stop_after >= 0) << "stopped after " << stop_after;
     return {hash_of(net), result.summary.metrics, result.ended_by, result.summary.steps};
   }
 
@@ -129,9 +133,43 @@ TEST_F(Resume, RefusesCheckpointsOfAnotherRun) {
   try {
     run(recipe, "same", -1);
     FAIL() << "expected a refusal";
-  } catch (const Error& e) {
+  } catch (const Refusal& e) {
     EXPECT_NE(std::string(e.what()).find("batch was 16, is 8"), std::string::npos) << e.what();
   }
+}
+
+// Variable of the environment, for a scope.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
+  ~Variable() { ::unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+};
+
+TEST_F(Resume, OfARestartedLaunchThatStartsOverTakesOnlyWhatTheLaunchHasWritten) {
+  Recipe recipe{.options = {.epochs = 3, .batch = 16}, .resume = starling::Resume::none};
+  const auto put_aside = [&](int number) {
+    return std::filesystem::exists(runs_.path() / "same" / ("checkpoints-before-" + std::to_string(number)));
+  };
+  run(recipe, "same", 20);  // the old run
+  const Variable launched("STARLING_LAUNCHED", "this one");
+  {
+    const Variable again("STARLING_EPOCH", "1");  // the first start died before it had put the old run aside
+    EXPECT_EQ(run(recipe, "same", 4).steps, 4);
+    EXPECT_TRUE(put_aside(1));
+  }
+  {
+    const Variable again("STARLING_EPOCH", "2");
+    EXPECT_EQ(run(recipe, "same", 4).steps, 8);
+    EXPECT_FALSE(put_aside(2)) << "its own checkpoint of step 4 was to be gone on from";
+  }
+  const Variable first("STARLING_EPOCH", "0");
+  EXPECT_EQ(run(recipe, "same", 4).steps, 4) << "no restart";
+  EXPECT_TRUE(put_aside(2));
 }
 
 TEST_F(Resume, KeepsTheBestStateBesideTheNewest) {

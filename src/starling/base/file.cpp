@@ -17,6 +17,8 @@
 namespace starling {
 namespace {
 
+constexpr std::size_t kBeyondSize = 4096;  // bytes looked for behind a file's size: files in /proc have size 0
+
 Result<UniqueFd> open_for_reading(const std::filesystem::path& path) {
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) return failure("[file] expected to open {}, got: {}", path.string(), errno_text());
@@ -137,16 +139,17 @@ Result<std::string> read_file(const UniqueFd& fd, const std::string& name, std::
   if (!size) return size.failure();
   if (*size > most) return failure("[file] expected at most {} bytes in {}, got {}", most, name, *size);
   std::string text(*size, '\0');
-  std::size_t filled = 0;
-  while (filled < text.size()) {
+  for (std::size_t filled = 0;;) {
+    if (filled == text.size()) text.resize(filled + kBeyondSize);
     const ssize_t got = ::read(fd.get(), text.data() + filled, text.size() - filled);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return failure("[file] expected to read {}, got: {}", name, errno_text());
-    if (got == 0) break;
     filled += static_cast<std::size_t>(got);
+    if (filled > most) return failure("[file] expected at most {} bytes in {}, got more", most, name);
+    if (got > 0) continue;
+    text.resize(filled);
+    return text;
   }
-  text.resize(filled);
-  return text;
 }
 
 }  // namespace starling

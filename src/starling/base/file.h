@@ -97,7 +97,8 @@ class TemporaryFile {
 // Replaces the file as a whole: readers and crashes see the old text or the new one, never a part.
 Result<void> write_file_atomically(const std::filesystem::path& path, std::string_view text);
 
-// The whole file as text; fails if larger than `most` bytes.
+// The whole file as text, to its end whatever its size says (files in /proc have size 0); fails if larger than `most`
+// bytes.
 Result<std::string> read_file(const std::filesystem::path& path, std::size_t most);
 Result<std::string> read_file(const UniqueFd& fd, const std::string& name, std::size_t most);
 

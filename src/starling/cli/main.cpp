@@ -12,6 +12,7 @@
 #include "starling/base/nearest.h"
 #include "starling/cli/commands.h"
 #include "starling/train/loop/interrupt.h"
+#include "starling/train/run/refusal.h"
 
 namespace starling {
 void register_commands(cli::Commands& into);  // generated
@@ -69,6 +70,8 @@ int run(int argc, char** argv) {
     const int code = commands.run();
     return wrote_everything() ? code : complain("expected to write to standard output, got: " + errno_text(), kFailure);
   } catch (const UsageError& e) {
+    return complain(e.what(), kUsage);
+  } catch (const Refusal& e) {
     return complain(e.what(), kUsage);
   } catch (const Interrupted& e) {
     return complain(e.what(), kInterrupted);

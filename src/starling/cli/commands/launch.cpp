@@ -53,20 +53,6 @@ JobFile job_file(const std::vector<std::string>& command) {
 
 std::string this_program() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
 
-// A restart resumes from the newest checkpoint, whatever options the first start had.
-std::vector<std::string> resuming(const std::vector<std::string>& argv) {
-  std::vector<std::string> again;
-  for (std::size_t i = 0; i < argv.size(); ++i) {
-    if (argv[i] == "--resume") {
-      ++i;
-    } else if (!argv[i].starts_with("--resume=")) {
-      again.push_back(argv[i]);
-    }
-  }
-  again.insert(again.end(), {"--resume", "auto"});
-  return again;
-}
-
 std::vector<dist::RankSlot> slots_of(const LaunchArguments& options) {
   if (options.hosts.empty()) {
     if (options.ranks < 1)
@@ -104,7 +90,6 @@ int run_launch(const LaunchArguments& options) {
     if (argv.empty()) throw UsageError("[launch] expected a job file, got none");
     load_job(job_file(argv));
     argv.insert(argv.begin(), {this_program(), "train"});
-    launch_options.again_argv = resuming(argv);
   }
   std::signal(SIGINT, on_stop);
   std::signal(SIGTERM, on_stop);

@@ -144,6 +144,7 @@ bool CsvRow::decode(const Cell& cell, const Where& where, float* features, void*
         case Missing::mean: value = schema.means[i]; break;
       }
     }
+    if (std::abs(value) > std::numeric_limits<float>::max()) refuse("a number that f32 holds", schema.numbers[i], text);
     *features++ = static_cast<float>(value);
   }
   for (std::size_t i = 0; i < categories_.size(); ++i) {

@@ -6,13 +6,13 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
 
 #include <cerrno>
+
+#include "starling/dist/launch/guard.h"
 
 namespace starling::dist {
 namespace {
@@ -23,7 +23,7 @@ struct Pipe {
 
 Pipe make_pipe() {
   int ends[2];
-  check(::pipe2(ends, O_CLOEXEC) == 0, "[launch] no pipe: {}", errno_text());
+  if (::pipe2(ends, O_CLOEXEC) != 0) fail("[launch] expected to make a pipe, got: {}", errno_text());
   return {UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
@@ -32,8 +32,8 @@ Pipe make_terminal() {
   int ours = -1, theirs = -1;
   winsize size{};
   const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0;
-  check(::openpty(&ours, &theirs, nullptr, nullptr, known ? &size : nullptr) == 0, "[launch] no terminal: {}",
-        errno_text());
+  if (::openpty(&ours, &theirs, nullptr, nullptr, known ? &size : nullptr) != 0)
+    fail("[launch] expected to make a terminal, got: {}", errno_text());
   Pipe ends{UniqueFd(ours), UniqueFd(theirs)};
   for (const int fd : {ours, theirs}) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
   termios raw{};
@@ -52,29 +52,6 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return list;
 }
 
-struct Ends {
-  int input, output, error, complaint;
-  pid_t parent;
-};
-
-// Runs between fork and exec: system calls only, since other threads may have held any lock.
-[[noreturn]] void become(char* const* argv, char* const* environment, const Ends& ends) {
-  ::setpgid(0, 0);
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != ends.parent) ::_exit(127);  // parent died before PDEATHSIG was set
-  for (const int signal : {SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGPIPE, SIGCHLD, SIGUSR1, SIGUSR2})
-    ::signal(signal, SIG_DFL);
-  ::signal(SIGTTOU, SIG_IGN);  // the child's group is in the background of the terminal
-  sigset_t none;
-  ::sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  if (::dup2(ends.input, 0) >= 0 && ::dup2(ends.output, 1) >= 0 && ::dup2(ends.error, 2) >= 0)
-    ::execvpe(argv[0], argv, environment);
-  const int why = errno;
-  [[maybe_unused]] const auto told = ::write(ends.complaint, &why, sizeof why);
-  ::_exit(127);
-}
-
 }  // namespace
 
 std::string signal_name(int signal) {
@@ -89,31 +66,49 @@ std::string describe(const Exit& exit) {
 
 Child::Child(const ChildOptions& options) {
   Pipe in = options.input ? make_pipe() : Pipe{{}, UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC))};
-  Pipe out = make_pipe(), err = options.error_terminal ? make_terminal() : make_pipe(), complaint = make_pipe();
+  Pipe out = make_pipe(), err = options.error_terminal ? make_terminal() : make_pipe();
+  Pipe started = make_pipe(), lifeline = make_pipe(), exit = make_pipe();
   const auto argv = pointers(options.argv), environment = pointers(options.environment);
-  const Ends ends{options.input ? in.read.get() : in.write.get(), out.write.get(), err.write.get(),
-                  complaint.write.get(), ::getpid()};
-  pid_ = ::fork();
-  if (pid_ == 0) become(argv.data(), environment.data(), ends);
-  check(pid_ > 0, "[launch] no new process: {}", errno_text());
-  ::setpgid(pid_, pid_);  // in parent and child, whichever comes first: the group must exist before we signal it
-  complaint.write = UniqueFd();
-  int why = 0;
-  ssize_t got = 0;
-  while ((got = ::read(complaint.read.get(), &why, sizeof why)) < 0 && errno == EINTR) {
+  const GuardOptions guarded{.argv = argv.data(),
+                             .environment = environment.data(),
+                             .input = options.input ? in.read.get() : in.write.get(),
+                             .output = out.write.get(),
+                             .error = err.write.get(),
+                             .lifeline = lifeline.read.get(),
+                             .started = started.write.get(),
+                             .ended = exit.write.get()};
+  lifeline_ = std::move(lifeline.write);
+  guard_ = ::fork();
+  if (guard_ == 0) {
+    ::close(lifeline_.get());
+    guard(guarded);
   }
-  if (got > 0) {
-    ::waitpid(pid_, nullptr, 0);
-    errno = why;
-    fail("[launch] could not start '{}': {}", options.argv[0], errno_text());
-  }
+  if (guard_ < 0) fail("[launch] expected to start a process, got: {}", errno_text());
+  for (UniqueFd* theirs : {&started.write, &exit.write}) *theirs = UniqueFd();
+  await_start(started.read, options.argv[0]);
   if (options.input) input = std::move(in.write);
   output = std::move(out.read);
   error = std::move(err.read);
-  for (const UniqueFd* fd : {&input, &output, &error}) {
+  ended = std::move(exit.read);
+  for (const UniqueFd* fd : {&input, &output, &error, &ended}) {
     if (*fd) never_block(*fd);
   }
-  ended = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
+}
+
+// Reads both notes, the guard's and, if the program could not be executed, its own; they come in any order.
+void Child::await_start(const UniqueFd& started, const std::string& program) {
+  GuardNote note{}, failed{};
+  ssize_t got = 0;
+  while ((got = ::read(started.get(), &note, sizeof note)) != 0) {
+    if (got < 0 && errno == EINTR) continue;
+    if (got != sizeof note) break;
+    if (note.pid > 0) pid_ = note.pid;
+    if (note.why != 0) failed = note;
+  }
+  if (pid_ > 0 && failed.why == 0) return;
+  end_guard();
+  errno = failed.why;
+  fail("[launch] could not start '{}': {}", program, failed.why != 0 ? errno_text() : "its guard was killed");
 }
 
 Child::Child(Child&& other) noexcept
@@ -121,22 +116,37 @@ Child::Child(Child&& other) noexcept
       output(std::move(other.output)),
       error(std::move(other.error)),
       ended(std::move(other.ended)),
+      lifeline_(std::move(other.lifeline_)),
+      guard_(std::exchange(other.guard_, -1)),
       pid_(std::exchange(other.pid_, -1)),
       exit_(other.exit_) {}
 
-Child::~Child() {
-  if (pid_ < 0) return;
-  ::kill(-pid_, SIGKILL);
-  while (!exit_ && ::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+Child::~Child() { end_guard(); }
+
+void Child::end_guard() {
+  if (guard_ < 0) return;
+  lifeline_ = UniqueFd();
+  while (::waitpid(guard_, nullptr, 0) < 0 && errno == EINTR) {
   }
+  guard_ = -1;
 }
 
 void Child::reap() {
-  int status = 0;
-  if (exit_ || ::waitpid(pid_, &status, WNOHANG) != pid_) return;
-  exit_ = WIFSIGNALED(status) ? Exit{0, WTERMSIG(status)} : Exit{WEXITSTATUS(status), 0};
+  if (exit_) return;
+  Exit exit{};
+  const ssize_t got = ::read(ended.get(), &exit, sizeof exit);
+  if (got == sizeof exit) exit_ = exit;
+  if (got == 0) exit_ = Exit{0, SIGKILL};  // someone killed the guard, and with it the program
 }
 
-void Child::signal(int signal) { ::kill(-pid_, signal); }
+// The guard keeps the program's number, and its group's, from being given to others until it is itself reaped.
+void Child::signal(int signal) {
+  if (guard_ > 0 && !(exit_ && guard_gone())) ::kill(-pid_, signal);
+}
+
+bool Child::guard_gone() const {
+  siginfo_t info{};
+  return ::waitid(P_PID, static_cast<id_t>(guard_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == guard_;
+}
 
 }  // namespace starling::dist

@@ -27,13 +27,14 @@ struct Exit {
 std::string describe(const Exit& exit);  // "exited with code 3", "was killed by SIGSEGV"
 std::string signal_name(int signal);     // SIGSEGV
 
-// Child process that leads its own process group, so that its descendants can be signalled, too. Killed when the thread
-// that started it dies. Its output comes from two non-blocking descriptors.
+// Child process that leads its own process group, so that its descendants can be signalled, too. Its parent is a guard
+// (guard.h), through which it and all its descendants die with this process, however that ends. Its output comes from
+// two non-blocking descriptors.
 class Child {
  public:
   // Throws Error if the process cannot be started.
   explicit Child(const ChildOptions& options);
-  ~Child();  // kills the rest of the group, and waits
+  ~Child();  // kills it and all its descendants, and waits
   Child(Child&& other) noexcept;
   Child& operator=(Child&&) = delete;
 
@@ -45,9 +46,15 @@ class Child {
   void signal(int signal);  // signals the whole group
 
   UniqueFd input{}, output{}, error{};
-  UniqueFd ended{};  // readable once the process has ended; absent on old kernels
+  UniqueFd ended{};  // readable once the process has ended
 
  private:
+  void await_start(const UniqueFd& started, const std::string& program);
+  void end_guard();
+  bool guard_gone() const;
+
+  UniqueFd lifeline_{};  // the guard kills everything when it closes
+  pid_t guard_ = -1;
   pid_t pid_ = -1;
   std::optional<Exit> exit_;
 };

@@ -21,7 +21,8 @@ using std::chrono::milliseconds;
 
 constexpr int kInterrupted = 130;
 constexpr milliseconds kLookAround{100};      // poll interval for signals
-constexpr milliseconds kLookForDead{20};      // poll interval if the kernel does not notify
+constexpr milliseconds kLookForDead{20};      // poll interval while a rank to blame is awaited
+constexpr milliseconds kLookForRoom{5};       // poll interval while a reader of our output is slow
 constexpr milliseconds kLastNotes{1'000};     // to read what a dead rank had sent to the rendezvous
 constexpr milliseconds kLastOutput{500};      // to read a dead rank's output while others hold the pipe open
 constexpr milliseconds kSshAfterRemote{500};  // for the local ssh of a killed remote rank to end
@@ -29,16 +30,16 @@ constexpr milliseconds kWordOfRemote{500};    // for the news of a remote rank's
 constexpr milliseconds kWordOfLocal{300};     // the same for ranks of this host
 
 std::map<std::string, std::string> place_of(const RankSlot& slot, const LaunchOptions& options,
-                                            const StoreServer& server, const std::string& secret, int epoch) {
+                                            const StoreServer& server, const StartNotice& notice) {
   std::map<std::string, std::string> variables = {
       {"STARLING_RANK", std::to_string(slot.rank)},
       {"STARLING_WORLD", std::to_string(options.slots.size())},
       {"STARLING_LOCAL_RANK", std::to_string(slot.local_rank)},
       {"STARLING_LOCAL_WORLD", std::to_string(slot.local_world)},
       {"STARLING_ADDRESS", server.address()},
-      {"STARLING_SECRET", secret},
-      {"STARLING_EPOCH", std::to_string(epoch)},
-      {"STARLING_LAUNCHED", "1"},  // the launcher runs the rendezvous, not rank 0
+      {"STARLING_SECRET", notice.secret},
+      {"STARLING_EPOCH", std::to_string(notice.epoch)},
+      {"STARLING_LAUNCHED", notice.launch},  // also says that the launcher runs the rendezvous, not rank 0
   };
   if (!options.backend.empty()) variables["STARLING_BACKEND"] = options.backend;
   return variables;
@@ -88,13 +89,13 @@ std::vector<std::string> own_environment() {
 RankWatch::RankWatch(const LaunchOptions& options, Console& output, Console& error)
     : options_(options), output_(output), error_(error) {}
 
-void RankWatch::start(const StoreServer& server, const std::string& secret, int epoch) {
+void RankWatch::start(const StoreServer& server, const StartNotice& notice) {
   server_ = &server;
-  const auto& argv = epoch > 0 && !options_.again_argv.empty() ? options_.again_argv : options_.argv;
+  const auto& argv = options_.argv;
   const bool terminal = ::isatty(options_.error) == 1;
   ranks_.reserve(options_.slots.size());
   for (const RankSlot& slot : options_.slots) {
-    auto variables = place_of(slot, options_, server, secret, epoch);
+    auto variables = place_of(slot, options_, server, notice);
     const bool draws = slot.rank == 0 && !slot.remote && terminal;
     ChildOptions child{.argv = argv, .input = slot.remote, .error_terminal = draws};
     std::string script;
@@ -121,10 +122,7 @@ LaunchEnd RankWatch::run() {
     relay();
     if (reap() || noticed_) judge();
     pass_on_stop();
-    if (kill_at_ && Clock::now() >= *kill_at_) {
-      signal_all(SIGKILL);
-      kill_at_ = Clock::now() + kSshAfterRemote;
-    }
+    if (kill_at_ && Clock::now() >= *kill_at_) kill_all();
   }
   for (Rank& rank : ranks_) {
     rank.output.finish();
@@ -146,15 +144,15 @@ void RankWatch::wait_for_something() {
   std::vector<pollfd> waits;
   auto patience = noticed_ && !failed_ ? kLookForDead : kLookAround;
   for (const Rank& rank : ranks_) {
-    for (const UniqueFd* fd : {&rank.child.output, &rank.child.error}) {
-      if (*fd) waits.push_back({fd->get(), POLLIN, 0});
+    for (const auto& [fd, relay] : {std::pair(&rank.child.output, &rank.output), {&rank.child.error, &rank.error}}) {
+      if (!*fd) continue;
+      if (relay->held_up()) {
+        patience = std::min(patience, kLookForRoom);  // the full pipe would end every poll at once
+      } else {
+        waits.push_back({fd->get(), POLLIN, 0});
+      }
     }
-    if (rank.ended) continue;
-    if (rank.child.ended) {
-      waits.push_back({rank.child.ended.get(), POLLIN, 0});
-    } else {
-      patience = kLookForDead;
-    }
+    if (!rank.ended) waits.push_back({rank.child.ended.get(), POLLIN, 0});
   }
   if (kill_at_) {
     const auto left = std::chrono::ceil<milliseconds>(*kill_at_ - Clock::now());
@@ -181,6 +179,8 @@ bool RankWatch::reap() {
       if (!rank.child.exit()) continue;
       rank.ended = Clock::now();
       rank.child.input = UniqueFd();
+      if (rank.child.output) rank.output.read_rest(rank.child.output);
+      if (rank.child.error) rank.error.read_rest(rank.child.error);
       any = true;
     }
   }
@@ -235,10 +235,10 @@ bool RankWatch::may_be_late(const Rank& first) const {
   });
 }
 
-// True if the rank succeeded or stopped on request.
+// True if the rank succeeded, stopped on request, or was killed by us because it did not.
 bool RankWatch::left_well(const Rank& rank) const {
   const Exit& exit = *rank.child.exit();
-  if (exit.good()) return true;
+  if (exit.good() || (interrupted_ && killed_)) return true;
   return interrupted_ && (exit.code == kInterrupted || exit.signal == SIGINT || exit.signal == SIGTERM ||
                           (rank.slot.remote && (exit.code == 128 + SIGINT || exit.code == 128 + SIGTERM)));
 }
@@ -268,6 +268,18 @@ void RankWatch::signal_all(int signal) {
   for (Rank& rank : ranks_) {
     if (!rank.ended) this->signal(rank, signal);
   }
+}
+
+void RankWatch::kill_all() {
+  const bool out_of_time = interrupted_ && !failed_ && !killed_ && stops_passed_on_ <= 1;
+  for (const Rank& rank : ranks_) {
+    if (out_of_time && !rank.ended)
+      error_.line(fmt::format("starling: rank {} has not left within {:.1f} s (--grace) and is killed", rank.slot.rank,
+                              std::chrono::duration<double>(options_.stop_within).count()));
+  }
+  killed_ = true;
+  signal_all(SIGKILL);
+  kill_at_ = Clock::now() + kSshAfterRemote;
 }
 
 // Signals of a remote rank go to its remote shell; the local ssh is only killed some time later.

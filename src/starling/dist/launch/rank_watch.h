@@ -10,12 +10,19 @@ namespace starling::dist {
 
 inline constexpr int kNoConnection = 255;  // exit code of ssh itself, as opposed to the remote program's
 
+// What all ranks of a start are told.
+struct StartNotice {
+  std::string secret{};
+  std::string launch{};  // name of the launch, kept by restarts
+  int epoch = 0;
+};
+
 // Supervises the rank processes of one start, from the first to start to the last to end.
 class RankWatch {
  public:
   RankWatch(const LaunchOptions& options, Console& output, Console& error);
 
-  void start(const StoreServer& server, const std::string& secret, int epoch);
+  void start(const StoreServer& server, const StartNotice& notice);
 
   // Runs until all ranks have ended; returns the result of the launch, should this be the last start.
   LaunchEnd run();
@@ -36,6 +43,7 @@ class RankWatch {
   void pass_on_stop();
   void signal(Rank& rank, int signal);
   void signal_all(int signal);
+  void kill_all();
   void end_others(std::chrono::milliseconds kill_after);
   bool all_ended() const;
   Rank* first_failure();
@@ -51,6 +59,7 @@ class RankWatch {
   std::optional<Time> noticed_;  // when a failure was first noticed
   std::optional<int> failed_;    // index of the first failed rank
   bool interrupted_ = false;
+  bool killed_ = false;  // SIGKILL has been sent
   int stops_passed_on_ = 0;
   std::optional<Time> kill_at_;
 };

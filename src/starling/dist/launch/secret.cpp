@@ -18,7 +18,7 @@ std::string read_secret_file(const std::filesystem::path& file) {
   const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   check(static_cast<bool>(fd), "[secret] could not open {}: {}", file.string(), errno_text());
   struct stat status {};
-  check(::fstat(fd.get(), &status) == 0, "[secret] could not look at {}: {}", file.string(), errno_text());
+  if (::fstat(fd.get(), &status) != 0) fail("[secret] could not look at {}: {}", file.string(), errno_text());
   check((status.st_mode & 077) == 0,
         "[secret] expected {} to be readable by its owner alone (chmod 600), got mode {:03o}", file.string(),
         status.st_mode & 0777U);

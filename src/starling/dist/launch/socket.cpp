@@ -129,7 +129,8 @@ Result<UniqueFd> listen_on(const HostPort& where) {
 SocketAddress local_address(const UniqueFd& socket) {
   SocketAddress address;
   address.size = sizeof address.storage;
-  check(::getsockname(socket.get(), address.get(), &address.size) == 0, "[socket] no local address: {}", errno_text());
+  if (::getsockname(socket.get(), address.get(), &address.size) != 0)
+    fail("[socket] expected a local address, got: {}", errno_text());
   return address;
 }
 

@@ -46,6 +46,27 @@ HostPort rendezvous(const LaunchOptions& options) {
   return own;
 }
 
+constexpr std::chrono::milliseconds kBeforeFailure{500};        // for the ranks' lines to come out before the error
+constexpr std::chrono::milliseconds kStuckAfterFailure{1'000};  // then a reader that takes nothing is left behind
+
+LaunchOptions::Stop asked(const LaunchOptions& options) {
+  return options.stop ? options.stop() : LaunchOptions::Stop{};
+}
+
+void let_out(Console& console) {
+  const auto end = std::chrono::steady_clock::now() + kBeforeFailure;
+  console.flush(kBeforeFailure, [&] { return std::chrono::steady_clock::now() >= end; });
+}
+
+// Waits for the readers of our output: of a good run as long as they take, like any program; a further stop ends that.
+void flush(Console& output, Console& error, const LaunchOptions& options, int code) {
+  const int stops = asked(options).times;
+  const auto stopped = [&] { return asked(options).times > stops; };
+  const std::chrono::milliseconds stuck = code == 0 ? std::chrono::hours(24 * 365) : kStuckAfterFailure;
+  error.flush(stuck, stopped);
+  output.flush(stuck, stopped);
+}
+
 void tell_failure(Console& error, const RankEnd& failed, std::size_t ranks) {
   std::string others;
   if (ranks == 2) others = "; the other rank was ended";
@@ -70,21 +91,27 @@ LaunchEnd launch(const LaunchOptions& options) {
   Console output(options.output), error(options.error);
   const HostPort where = rendezvous(options);
   const std::string secret = options.secret.empty() ? make_secret() : options.secret;
+  const std::string name = make_secret().substr(0, 16);
+  LaunchEnd end;
   for (int start = 0;; ++start) {
     const StoreServer server({.host = where.host,
                               .port = where.port,
                               .secret = secret,
                               .world = static_cast<int>(options.slots.size()),
                               .epoch = static_cast<std::uint64_t>(start)});
-    RankWatch watch(options, output, error);
-    watch.start(server, secret, start);
-    LaunchEnd end = watch.run();
+    {
+      RankWatch watch(options, output, error);
+      watch.start(server, {.secret = secret, .launch = name, .epoch = start});
+      end = watch.run();
+    }
     end.restarts = start;
+    let_out(output);
     if (end.failed) tell_failure(error, *end.failed, options.slots.size());
-    const bool asked_to_stop = options.stop && options.stop().times > 0;
-    if (end.code != 1 || start >= options.max_restarts || asked_to_stop) return end;
+    if (end.code != 1 || start >= options.max_restarts || asked(options).times > 0) break;
     error.line(fmt::format("starling: all ranks start again (restart {} of {})", start + 1, options.max_restarts));
   }
+  flush(output, error, options, end.code);
+  return end;
 }
 
 }  // namespace starling::dist

@@ -14,12 +14,11 @@ namespace starling::dist {
 inline constexpr const char* kSsh = "ssh -o BatchMode=yes";
 
 struct LaunchOptions {
-  std::vector<std::string> argv{};        // command of every rank
-  std::vector<std::string> again_argv{};  // command after a restart; empty: the same
-  std::vector<RankSlot> slots{};          // slots, one per rank
-  std::string address{};                  // host or host:port of the rendezvous; empty: loopback
-  std::string secret{};                   // empty: generated
-  std::string backend{};                  // value of STARLING_BACKEND; empty: chosen by the ranks
+  std::vector<std::string> argv{};  // command of every rank
+  std::vector<RankSlot> slots{};    // slots, one per rank
+  std::string address{};            // host or host:port of the rendezvous; empty: loopback
+  std::string secret{};             // empty: generated
+  std::string backend{};            // value of STARLING_BACKEND; empty: chosen by the ranks
   // Command that starts ranks on other hosts: CMD host 'exec /bin/sh', script on stdin. Runs in the background of the
   // terminal, so it must not prompt.
   std::string ssh = kSsh;
@@ -57,12 +56,14 @@ struct LaunchEnd {
 };
 
 // Runs all ranks and supervises them until they have ended. Each is told its rank in STARLING_RANK, STARLING_WORLD,
-// STARLING_LOCAL_RANK, STARLING_LOCAL_WORLD, STARLING_ADDRESS, STARLING_SECRET and STARLING_EPOCH, and an equal share
-// of the cores (OMP_NUM_THREADS) unless that is set. When one fails, the others get SIGTERM, and SIGKILL after
-// kill_after; the first failing rank is named, and its last stderr lines are the last thing written. Then all are
-// started again under a new epoch, up to max_restarts times, unless it was a usage error (code 2). Lines of ranks are
-// prefixed with [rank]; if stderr is a terminal, rank 0 draws on it itself. Throws Error if nothing can be started. One
-// caller at a time; no other children of the process are touched.
+// STARLING_LOCAL_RANK, STARLING_LOCAL_WORLD, STARLING_ADDRESS, STARLING_SECRET and STARLING_EPOCH, the name of the
+// launch, which restarts keep, in STARLING_LAUNCHED, and an equal share of the cores (OMP_NUM_THREADS) unless that is
+// set. When one fails, the others get SIGTERM, and SIGKILL after kill_after; the first failing rank is named, and its
+// last stderr lines are the last thing written. Then all are started again under a new epoch, up to max_restarts times,
+// unless it was a usage error (code 2). Lines of ranks are prefixed with [rank]; if stderr is a terminal, rank 0 draws
+// on it itself. A reader of the output that has stopped holds up the ranks that write, not this function, except that a
+// good end waits for it. Throws Error if nothing can be started. One caller at a time; no other children of the process
+// are touched.
 LaunchEnd launch(const LaunchOptions& options);
 
 }  // namespace starling::dist

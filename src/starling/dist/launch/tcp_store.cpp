@@ -18,6 +18,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kOneTry{10'000};        // limit of one connection attempt with handshake
+constexpr milliseconds kAskToStop{100};        // interval at which a stop is looked for
 constexpr milliseconds kAnswerBeyond{10'000};  // extra time for an answer beyond the server's wait
 
 std::uint64_t random_number() {
@@ -67,6 +68,7 @@ std::unique_ptr<TcpStore::Connection> TcpStore::join() {
     if (final) fail("[rendezvous] rank {} was not let in at {}: {}", options_.rank, server_.text(), connection.error());
     last = connection.error();
     if (Clock::now() + pause >= end) break;
+    check_stop("the rendezvous");
     std::this_thread::sleep_for(pause);
   }
   fail(
@@ -157,12 +159,22 @@ void TcpStore::set(std::string_view key, std::string_view value) {
 }
 
 std::string TcpStore::get(std::string_view key, milliseconds deadline) {
-  const auto wait = std::clamp<std::int64_t>(deadline.count(), 0, UINT32_MAX);
-  Frame answer = Lease(*this).exchange(
-      {.kind = Frame::Kind::get, .wait_ms = static_cast<std::uint32_t>(wait), .key = std::string(key)},
-      Clock::now() + deadline + kAnswerBeyond);
-  if (answer.kind == Frame::Kind::done) return std::move(answer.value);
-  fail_late(key, deadline, fmt::format("at the rendezvous {}: {}", server_.text(), answer.value));
+  const auto end = Clock::now() + deadline;
+  for (auto left = deadline;; left = std::chrono::ceil<milliseconds>(end - Clock::now())) {
+    const milliseconds most = options_.stop ? kAskToStop : milliseconds(UINT32_MAX);
+    const auto wait = std::clamp(left, milliseconds(0), most);
+    Frame answer = Lease(*this).exchange(
+        {.kind = Frame::Kind::get, .wait_ms = static_cast<std::uint32_t>(wait.count()), .key = std::string(key)},
+        Clock::now() + wait + kAnswerBeyond);
+    if (answer.kind == Frame::Kind::done) return std::move(answer.value);
+    if (left <= wait) fail_late(key, deadline, fmt::format("at the rendezvous {}: {}", server_.text(), answer.value));
+    check_stop(key);
+  }
+}
+
+void TcpStore::check_stop(std::string_view awaited) const {
+  check(!options_.stop || !options_.stop(), "[rendezvous] rank {} was asked to stop while it waited for '{}' at {}",
+        options_.rank, awaited, server_.text());
 }
 
 std::unique_ptr<TcpStore::Connection> TcpStore::take_idle() {

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -19,6 +20,7 @@ struct TcpStoreOptions {
   int world = 1;
   std::uint64_t epoch = 0;
   std::chrono::milliseconds join_deadline{60'000};  // to resolve, connect and authenticate
+  std::function<bool()> stop{};                     // polled in waits; true: they throw Error; null: never
 };
 
 // Client of a StoreServer. Thread-safe: a blocking call has its connection to itself, and others get their own.
@@ -47,6 +49,7 @@ class TcpStore final : public Store {
   class Lease;
 
   std::unique_ptr<Connection> join();
+  void check_stop(std::string_view awaited) const;
   std::unique_ptr<Connection> take_idle();  // null: no idle connection
   Result<std::unique_ptr<Connection>> connect(SocketTime deadline, bool& final);
 

@@ -84,7 +84,8 @@ void Joining::meet_at(const std::string& address, const std::string& secret, boo
                                                              .rank = info.rank,
                                                              .world = info.world,
                                                              .epoch = world.epoch,
-                                                             .join_deadline = options.join_deadline});
+                                                             .join_deadline = options.join_deadline,
+                                                             .stop = options.stop});
   world.store = world.ties->store;
   connect.listen = world.ties->store->local_host();
 }

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,6 +20,7 @@ struct WorldOptions {
   std::chrono::milliseconds join_deadline{60'000};   // for all ranks to join
   std::chrono::milliseconds call_deadline{300'000};  // default for communicator calls that set none
   bool checking = true;                              // compare the call fingerprints of all ranks
+  std::function<bool()> stop = {};                   // polled while ranks meet; true: throws Error; null: never
   std::string all_reduce = "";                       // algorithm name, run over messages between all ranks; empty: any
 };
 

@@ -9,6 +9,7 @@
 #include "starling/base/error.h"
 #include "starling/train/callbacks/watched_metric.h"
 #include "starling/train/ranks/link.h"
+#include "starling/train/run/launch_id.h"
 
 namespace starling {
 namespace {
@@ -63,11 +64,17 @@ bool Checkpoints::resume(Run& run) {
 
 std::optional<Checkpoint> Checkpoints::newest(Run& run) {
   if (checkpoints_->steps().empty()) return std::nullopt;
-  if (options_.resume == Resume::none) {
+  const bool anew = options_.resume == Resume::none;
+  if (anew && !train::launched_again()) {
     step_aside(run);
     return std::nullopt;
   }
   auto loaded = checkpoints_->load_latest();
+  // A run that started over goes on after a restart, but only from what it has itself written since.
+  if (anew && (!loaded || loaded->checkpoint.extra.value("launch", "") != train::launch_id())) {
+    step_aside(run);
+    return std::nullopt;
+  }
   for (const auto& reason : loaded.value().skipped) run.note("warning: skipped a checkpoint: " + reason);
   return std::move(loaded.value().checkpoint);
 }

@@ -56,14 +56,15 @@ class EarlyStop final : public Callback {
   // Ignores the best value of another metric.
   void restore(const nlohmann::json& state) override {
     if (state.value("metric", options_.metric) != options_.metric) return;
-    best_step_ = state.at("best_step").get<std::int64_t>();
-    best_ = best_step_ < 0 ? 0 : state.at("best").get<double>();
+    const bool known = state.at("best").is_number();
+    best_step_ = known ? state.at("best_step").get<std::int64_t>() : -1;
+    best_ = known ? state.at("best").get<double>() : 0;
     waited_ = state.at("waited").get<std::int64_t>();
   }
 
  private:
   bool better(double value) const {
-    if (std::isnan(value)) return false;
+    if (!std::isfinite(value)) return false;  // no number to improve on, nor one that a checkpoint can hold
     if (best_step_ < 0) return true;
     return lowest_ ? value < best_ - options_.min_delta : value > best_ + options_.min_delta;
   }

@@ -34,7 +34,7 @@ Manifest parse_manifest(const std::string& text, const std::string& name) {
   } catch (const Error& error) {
     reason = error.what();
   }
-  fail("[checkpoint] {}: expected a manifest, got a bad one: {}", name, reason);
+  fail("[checkpoint] {}: expected a manifest, got a bad one: {}", name, printable(reason));
 }
 
 }  // namespace starling::train

@@ -1,5 +1,7 @@
 #include "starling/train/checkpoint/sealed_json.h"
 
+#include <fmt/format.h>
+
 #include "starling/base/error.h"
 #include "starling/base/hash.h"
 #include "starling/base/safe_path.h"
@@ -41,6 +43,15 @@ Json parse_sealed(const std::string& text, const SealedFormat& format) {
   json.erase("checksum");
   check(checksum == checksum_of(json), "expected the checksum {}, got {}", checksum, checksum_of(json));
   return json;
+}
+
+std::string printable(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const bool plain = c >= ' ' && c <= '~';
+    out += plain ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  }
+  return out;
 }
 
 Json listed_files(const std::vector<ListedFile>& files) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "starling/base/file.h"
@@ -32,6 +33,10 @@ std::string format_sealed(nlohmann::json contents, const SealedFormat& format);
 // Parses and verifies such a text. Throws "expected …, got …" on another format or version, on damage and on too deep
 // nesting; nlohmann::json::exception on invalid JSON.
 nlohmann::json parse_sealed(const std::string& text, const SealedFormat& format);
+
+// Text for messages: bytes other than printable ASCII, as damage leaves them, are written as \xNN, so that they cannot
+// command the terminal.
+std::string printable(std::string_view text);
 
 nlohmann::json listed_files(const std::vector<ListedFile>& files);
 std::vector<ListedFile> read_listed_files(const nlohmann::json& json, std::size_t most);

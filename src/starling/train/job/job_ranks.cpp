@@ -133,7 +133,7 @@ TrainResult train_threads(const Job& job, const TrainOptions& options) {
 // Runs this process as one of several ranks.
 TrainResult train_process(Job job, const TrainOptions& options) {
   const Processes others = join_processes(options.processes, chosen(job.distribute, "backend"), job.distribute.check,
-                                          chosen(job.distribute, "all_reduce"));
+                                          chosen(job.distribute, "all_reduce"), options.stop);
   job.distribute.workers = others.comm->size();
   const int threads = threads_of_each(job.distribute, others.here);
   const ThreadScope scope(threads);

@@ -1,5 +1,8 @@
 #include "starling/train/job/job_run.h"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <system_error>
 
 #include "starling/base/file.h"
@@ -13,6 +16,7 @@
 #include "starling/train/loop/interrupt.h"
 #include "starling/train/loop/trainer.h"
 #include "starling/train/monitor/monitor.h"
+#include "starling/train/run/refusal.h"
 
 namespace starling::train {
 namespace {
@@ -78,8 +82,14 @@ Result<void> write_job(const Job& job) {
 void expect_folder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
-  check(!error && fs::is_directory(folder, error), "[train] expected to make the folder {}, got: {}", folder.string(),
-        error ? error.message() : "something else of that name");
+  std::string obstacle = error ? error.message() : "";
+  if (obstacle.empty() && !fs::is_directory(folder, error)) obstacle = "something else of that name";
+  if (obstacle.empty() && ::access(folder.c_str(), W_OK | X_OK) != 0) obstacle = errno_text();
+  if (!obstacle.empty())
+    throw Refusal(
+        fmt::format("[train] expected to make the folder {} and write in it, got: {} (choose another, as by --set "
+                    "train.folder=runs/other)",
+                    folder.string(), obstacle));
 }
 
 // Writes job.yaml once the run has begun, that is, after its checkpoints were found to match.

@@ -1,18 +1,36 @@
 #include "starling/train/ranks/processes.h"
 
+#include <fmt/format.h>
+
 #include "starling/dist/launch/world.h"
+#include "starling/train/loop/interrupt.h"
 
 namespace starling::train {
+
+namespace {
+
+// A rank that is asked to stop while it waits for others has nothing to save; nor has one that fails for their leaving.
+std::shared_ptr<const World> join_unless_stopped(const dist::ProcessFlags& flags, const WorldOptions& options) {
+  try {
+    return std::make_shared<const World>(join_world(flags, options));
+  } catch (const Error& error) {
+    if (!options.stop || !options.stop()) throw;
+    throw Interrupted(fmt::format("[train] interrupted while ranks were joining: {}", error.what()));
+  }
+}
+
+}  // namespace
 
 bool among_processes(const dist::ProcessFlags& flags) { return find_rank_info(flags).value().world > 1; }
 
 Processes join_processes(const dist::ProcessFlags& flags, const std::string& backend, bool check,
-                         const std::string& all_reduce) {
+                         const std::string& all_reduce, const std::function<bool()>& stop) {
   WorldOptions options;
   options.backend = backend == "auto" ? "" : backend;
   options.checking = check;
   options.all_reduce = all_reduce == "auto" ? "" : all_reduce;
-  const auto world = std::make_shared<const World>(join_world(flags, options));
+  options.stop = stop;
+  const auto world = join_unless_stopped(flags, options);
   return {.world = world,
           .comm = world->comm,
           .here = world->info.local_world,

@@ -24,7 +24,8 @@ struct Processes {
 };
 
 // `backend` and `all_reduce`: "auto" or a name; `check`: verify that ranks call matching collectives.
+// `stop`: polled while the others are awaited; true: throws Interrupted.
 Processes join_processes(const dist::ProcessFlags& flags, const std::string& backend, bool check,
-                         const std::string& all_reduce = "auto");
+                         const std::string& all_reduce = "auto", const std::function<bool()>& stop = {});
 
 }  // namespace starling::train

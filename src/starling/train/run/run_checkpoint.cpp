@@ -8,6 +8,8 @@
 #include "starling/ops/api/random.h"
 #include "starling/train/checkpoint/environment.h"
 #include "starling/train/run/copy_tensors.h"
+#include "starling/train/run/launch_id.h"
+#include "starling/train/run/refusal.h"
 
 namespace starling::train {
 namespace {
@@ -36,6 +38,7 @@ bool has_state(const Callback& callback) { return !callback.state().is_null() ||
 Checkpoint run_checkpoint(std::int64_t step, const RunParts& parts, nlohmann::json extra) {
   Checkpoint checkpoint{.step = step, .tensors = tensors_of_run(parts), .extra = std::move(extra)};
   checkpoint.extra["environment"] = environment_facts();
+  if (const std::string launch = launch_id(); !launch.empty()) checkpoint.extra["launch"] = launch;
   nlohmann::json& states = checkpoint.extra["callbacks"] = nlohmann::json::object();
   for (const auto& callback : parts.callbacks) {
     if (!has_state(*callback)) continue;
@@ -75,10 +78,11 @@ void check_identity(const std::map<std::string, std::string>& identity, const nl
     if (before != value)
       differences += fmt::format("{}{} was {}, is {}", differences.empty() ? "" : "; ", what, before, value);
   }
-  check(differences.empty(),
-        "[train] expected a checkpoint of the same run, got one of another: {} (choose another folder, as by --set "
-        "train.folder=runs/other, or start over by --resume none)",
-        differences);
+  if (differences.empty()) return;
+  throw Refusal(fmt::format(
+      "[train] expected a checkpoint of the same run, got one of another: {} (choose another folder, as by --set "
+      "train.folder=runs/other, or start over by --resume none)",
+      differences));
 }
 
 void check_names(const std::vector<CallbackPtr>& callbacks) {

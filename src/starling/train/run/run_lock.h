@@ -9,7 +9,9 @@ namespace starling::train {
 class RunLock {
  public:
   // Creates and locks the folder. Throws if another holder keeps it for a second (a process just killed may need that
-  // long to exit). Holds nothing if the folder cannot be created or the file system has no locks.
+  // long to exit), or if locking fails for another reason. Holds nothing if the folder cannot be created or the file
+  // system has no locks. Removes what killed runs have left half written in it (model.tmp-*, job.yaml.tmp-*,
+  // summary.json.tmp-*).
   explicit RunLock(const std::filesystem::path& folder);
   ~RunLock();
   RunLock(const RunLock&) = delete;

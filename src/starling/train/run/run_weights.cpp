@@ -1,5 +1,7 @@
 #include "starling/train/run/run_weights.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <optional>
 
@@ -9,10 +11,18 @@
 namespace starling::train {
 namespace {
 
-Result<Checkpoint> newest(const std::filesystem::path& folder) {
+// Never silently an older one: whoever wants that says so.
+Failure damaged(const std::string& which, const std::string& reason, const std::string& instead) {
+  return failure("[run] expected the {} checkpoint to be sound, got: {} (choose another{})", which, reason, instead);
+}
+
+Result<Checkpoint> newest(const std::filesystem::path& folder, const std::string& which) {
   auto loaded = CheckpointFolder(folder).load_latest();
   if (!loaded) return loaded.failure();
-  return std::move(loaded->checkpoint);
+  if (loaded->skipped.empty()) return std::move(loaded->checkpoint);
+  return damaged(which, loaded->skipped.front(),
+                 which == "best" ? ", as by --checkpoint latest"
+                                 : fmt::format(", as by --checkpoint {}", loaded->checkpoint.step));
 }
 
 // Metric and value for which a checkpoint was kept as the best, from the callback's state.
@@ -38,14 +48,15 @@ bool better(const Kept& a, const Kept& b) {
 // Compares values of the metric that the newest was kept for: after a rollback, a later checkpoint need not be the
 // best.
 Result<Checkpoint> best(const std::filesystem::path& folder) {
-  auto chosen = newest(folder);
+  auto chosen = newest(folder, "best");
   if (!chosen) return chosen;
   auto why = why_kept(*chosen);
   const CheckpointFolder all(folder);
   for (const std::int64_t step : all.steps()) {
     if (!why || step == chosen->step) continue;
     auto other = all.load(step);
-    const auto its = other ? why_kept(*other) : std::nullopt;
+    if (!other) return damaged("best", other.error(), ", as by --checkpoint latest");
+    const auto its = why_kept(*other);
     if (!its || !better(*its, *why)) continue;
     chosen = std::move(other);
     why = its;
@@ -56,7 +67,7 @@ Result<Checkpoint> best(const std::filesystem::path& folder) {
 }  // namespace
 
 Result<Checkpoint> load_run_checkpoint(const std::filesystem::path& run, const std::string& which) {
-  if (which == "latest") return newest(run / "checkpoints");
+  if (which == "latest") return newest(run / "checkpoints", "latest");
   if (which == "best") return best(run / "checkpoints-best");
   std::int64_t step = -1;
   const auto [end, error] = std::from_chars(which.data(), which.data() + which.size(), step);

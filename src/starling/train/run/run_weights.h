@@ -8,7 +8,8 @@
 
 namespace starling::train {
 
-// Loads a checkpoint of a run: "latest" (the newest intact one), "best" (kept by train.best) or a step number.
+// Loads a checkpoint of a run: "latest" (the newest), "best" (kept by train.best) or a step number. Fails if that one
+// is damaged, naming what could be taken instead; an older one is never taken silently.
 Result<Checkpoint> load_run_checkpoint(const std::filesystem::path& run, const std::string& which = "latest");
 
 // Copies parameters and buffers from a checkpoint into a network. Throws, before anything is written, naming the first

@@ -114,7 +114,7 @@ ModelManifest parse_model_manifest(const std::string& text, const std::string& n
   } catch (const Error& error) {
     reason = error.what();
   }
-  fail("[model] {}: expected the description of a model, got a bad one: {}", name, reason);
+  fail("[model] {}: expected the description of a model, got a bad one: {}", name, train::printable(reason));
 }
 
 }  // namespace starling

@@ -26,7 +26,7 @@ socklen_t length_of(int family) { return family == AF_INET ? sizeof(sockaddr_in)
 
 std::string of_interface(const std::string& name) {
   ifaddrs* list = nullptr;
-  check(getifaddrs(&list) == 0, "[gloo] the network interfaces cannot be listed: {}", ::strerror(errno));
+  if (getifaddrs(&list) != 0) fail("[gloo] the network interfaces cannot be listed: {}", ::strerror(errno));
   const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, freeifaddrs);
   std::string known;
   for (const int family : {AF_INET, AF_INET6}) {
