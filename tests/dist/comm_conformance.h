@@ -200,7 +200,7 @@ inline void posted_receive(Comm& comm) {
 }
 
 inline void many_outstanding(Comm& comm) {
-  constexpr int kOperations = 150;
+  constexpr int kOperations = 400;
   std::vector<std::int64_t> values(kOperations, comm.rank() + 1);
   std::vector<Work> works;
   for (auto& value : values) works.push_back(comm.all_reduce(&value, &value, 1, DType::i64, ReduceOp::sum));

@@ -87,6 +87,32 @@ TEST(Hosts, AnAllReduceSendsOnlyOneShareOfEachRankBetweenHosts) {
   EXPECT_GE(bytes_between_hosts({0, 1, 0, 1}, kCount, false), 4 * kBytes);
 }
 
+// Rank 0's sends outnumber what its peer has room for, while its part of the all-reduce still has to cross: a call that
+// blocked would keep rank 2 from ever receiving.
+TEST(Hosts, MessagesWithoutRoomDoNotHoldUpACollective) {
+  for (const HostsKind& kind : {threads_and_threads(), shared_and_transport()}) {
+    run_ranks(hosts_comms(kind, {0, 0, 1, 1}), [](Comm& comm) {
+      constexpr int kMessages = 40;
+      const CallOptions soon{.deadline = std::chrono::seconds(20)};
+      std::vector<std::int64_t> data(kMessages, comm.rank() + 1);
+      std::int64_t sum = 1;
+      if (comm.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      const Work reduced = comm.all_reduce(&sum, &sum, 1, DType::i64, ReduceOp::sum, soon);
+      std::vector<Work> sent;
+      if (comm.rank() == 0) {
+        for (auto& value : data) sent.push_back(comm.send(&value, 1, DType::i64, 2, soon));
+      }
+      reduced.wait();
+      EXPECT_EQ(sum, 4);
+      if (comm.rank() == 2) {
+        for (auto& value : data) comm.recv(&value, 1, DType::i64, 0, soon).wait();
+        EXPECT_EQ(data, std::vector<std::int64_t>(kMessages, 1));
+      }
+      for (const Work& work : sent) work.wait();
+    });
+  }
+}
+
 TEST(Hosts, AFailureInsideOneHostReachesAll) {
   for (const HostsKind& kind : {threads_and_threads(), shared_and_transport()}) {
     const CommTime start = CommClock::now();

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <deque>
 #include <mutex>
 #include <numeric>
+#include <vector>
 
 #include "starling/base/error.h"
 #include "starling/dist/comm/hosts/stages.h"
@@ -16,12 +16,44 @@ namespace {
 
 using std::chrono::milliseconds;
 
+// Calls of one inner communicator, or of one of its message rings, in the order of the operations. A call is made only
+// while few enough are under way that it cannot block: a rank that blocks inside one communicator makes no progress in
+// the others, and ranks that wait for it there may be those it waits for.
+class CallQueue {
+ public:
+  explicit CallQueue(std::uint64_t window) : window_(window) {}
+
+  void add(std::uint64_t operation) { waiting_.push_back(operation); }
+  bool may_start(std::uint64_t operation) const {
+    return waiting_.front() == operation && (under_way_.empty() || started_ - under_way_.front() < window_);
+  }
+  // Number of the call, for `end`.
+  std::uint64_t start() {
+    waiting_.pop_front();
+    under_way_.push_back(started_);
+    return started_++;
+  }
+  void end(std::uint64_t call) { std::erase(under_way_, call); }
+
+ private:
+  std::uint64_t window_;
+  std::deque<std::uint64_t> waiting_;    // operations still to call here
+  std::deque<std::uint64_t> under_way_;  // calls not ended, oldest first
+  std::uint64_t started_ = 0;
+};
+
+// Half of what Comm promises to take: a slot is free for reuse once every rank, not only this one, has finished the
+// call that had it; all have when this rank has finished a call a window later.
+constexpr std::uint64_t kCollectivesUnderWay = 32, kMessagesUnderWay = 4;
+
 // Outstanding operation of this rank. The first `next` stages have been started.
 struct Operation {
   CommOp op = CommOp::barrier;
+  int peer = -1;
   std::string call;
   Staged staged;
   std::size_t next = 0;
+  std::uint64_t number = 0;  // of the last stage started, in its queue
   Work work;  // last stage started
   bool ended = false;
 
@@ -36,7 +68,10 @@ class HostsComm final : public Comm {
       : Comm(lines.world->group(), std::make_shared<Journal>(lines.world->size())),
         hosts_(std::move(hosts)),
         lines_(std::move(lines)),
-        name_(fmt::format("{}+{}", lines_.local->capabilities().backend, lines_.world->capabilities().backend)) {}
+        name_(fmt::format("{}+{}", lines_.local->capabilities().backend, lines_.world->capabilities().backend)),
+        queues_(HostsLines::direct, CallQueue(kCollectivesUnderWay)) {
+    queues_.resize(queues_.size() + 2 * static_cast<std::size_t>(size()), CallQueue(kMessagesUnderWay));
+  }
 
   CommCapabilities capabilities() const override {
     const CommCapabilities near = lines_.local->capabilities(), far = lines_.world->capabilities();
@@ -59,12 +94,11 @@ class HostsComm final : public Comm {
     if (!reason_.empty()) fail_call(what, reason_);
     Operation& op = operations_.emplace_back();
     op.op = call.op;
+    op.peer = call.peer;
     op.call = what;
     op.staged = stages_of(call, lines_, hosts_, size());
     const std::uint64_t number = first_ + operations_.size() - 1;
-    for (const Stage& stage : op.staged.stages) {
-      if (stage.line != HostsLines::direct) queues_[stage.line].push_back(number);
-    }
+    for (const Stage& stage : op.staged.stages) queue_of(op, stage).add(number);
     move_on();
     return {.op = call.op, .peer = call.peer, .sequence = call.sequence, .cookie = number};
   }
@@ -172,10 +206,18 @@ class HostsComm final : public Comm {
     }
   }
 
+  CallQueue& queue_of(const Operation& op, const Stage& stage) {
+    if (stage.line != HostsLines::direct) return queues_[stage.line];
+    return queues_[HostsLines::direct + 2 * static_cast<std::size_t>(op.peer) + (op.op == CommOp::send ? 1 : 0)];
+  }
+
   void advance(Operation& op, std::uint64_t number) {
     const auto& stages = op.staged.stages;
     while (!op.ended) {
-      if (op.running() && !op.work.done()) return;
+      if (op.running()) {
+        if (!op.work.done()) return;
+        queue_of(op, stages[op.next - 1]).end(op.number);
+      }
       if (op.next == stages.size()) {
         if (op.staged.finish) op.staged.finish();
         op.ended = true;
@@ -184,11 +226,9 @@ class HostsComm final : public Comm {
         return;
       }
       const Stage& stage = stages[op.next];
-      if (stage.line != HostsLines::direct) {
-        auto& queue = queues_[stage.line];
-        if (queue.front() != number) return;  // an earlier operation must call there first
-        queue.pop_front();
-      }
+      CallQueue& queue = queue_of(op, stage);
+      if (!queue.may_start(number)) return;
+      op.number = queue.start();
       op.work = stage.start();
       ++op.next;
     }
@@ -274,10 +314,10 @@ class HostsComm final : public Comm {
   HostsLines lines_;
   const std::string name_;
   std::mutex mutex_;
-  std::deque<Operation> operations_;                                  // not ended, or behind one that has not
-  std::uint64_t first_ = 0;                                           // number of operations_.front()
-  std::array<std::deque<std::uint64_t>, HostsLines::direct> queues_;  // by line: operations still to call there
-  std::string reason_;                                                // non-empty: broken
+  std::deque<Operation> operations_;  // not ended, or behind one that has not
+  std::uint64_t first_ = 0;           // number of operations_.front()
+  std::vector<CallQueue> queues_;     // by line; then by peer: receives, sends
+  std::string reason_;                // non-empty: broken
   Traffic counted_;
 };
 

@@ -12,7 +12,7 @@ namespace starling::dist {
 // Communicators that a HostsComm is made of. Each receives its calls in the order of the operations, so that all its
 // ranks make them in the same order, however far each has progressed.
 struct HostsLines {
-  enum Line { inside, across, outside, flat, direct };  // direct: messages, unordered with the others
+  enum Line { inside, across, outside, flat, direct };  // direct: messages, in order for each peer and direction
   std::unique_ptr<Comm> local, world;                   // as given; world carries operations without stages
   std::unique_ptr<Comm> before, after;                  // ranks of this host: before and after the crossing
   // Exchange across hosts: ranks of equal local rank; or the first rank of each host, null elsewhere.
