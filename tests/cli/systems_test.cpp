@@ -5,6 +5,7 @@
 #include <set>
 
 #include "cli/program.h"
+#include "testing/temporary_folder.h"
 
 namespace starling::testing {
 namespace {
@@ -33,6 +34,31 @@ TEST(CliSystems, TellsMoreOfOneAndTheNearestOfAnUnknownOne) {
   const auto wrong = run_starling("systems sparknt");
   EXPECT_EQ(wrong.code, 2);
   EXPECT_NE(wrong.err.find("'sparknet'"), std::string::npos) << wrong.err;
+}
+
+// All text of the tests: what a system is said to provide must be held by a test among them.
+std::string sources_of_tests() {
+  std::string text;
+  for (const auto& file : fs::recursive_directory_iterator(fs::path(STARLING_SOURCE_FOLDER) / "tests"))
+    if (file.path().extension() == ".cpp") text += read_text(file.path());
+  return text;
+}
+
+TEST(CliSystems, WhatIsSaidToBeHereHasATestThatHoldsIt) {
+  const std::string tests = sources_of_tests();
+  int proved = 0;
+  for (const auto& system : table()) {
+    const auto here = system.at("here").get<std::string>(), proof = system.at("proof").get<std::string>();
+    EXPECT_EQ(here.empty(), proof.empty()) << system;
+    if (proof.empty()) continue;
+    const auto dot = proof.find('.');
+    ASSERT_NE(dot, std::string::npos) << system;
+    const std::string named = "(" + proof.substr(0, dot) + ", " + proof.substr(dot + 1) + ") {";
+    EXPECT_TRUE(tests.find("TEST" + named) != std::string::npos || tests.find("TEST_P" + named) != std::string::npos)
+        << system;
+    ++proved;
+  }
+  EXPECT_GE(proved, 17);
 }
 
 TEST(CliSystems, CommandsNamePresetsThatAreSoundJobsAndNothingElseIsAPreset) {

@@ -19,9 +19,9 @@ struct SystemsArguments {
 };
 
 nlohmann::ordered_json to_json(const System& system) {
-  return {{"name", system.name},      {"title", system.title}, {"known_for", system.known_for},
-          {"state", system.state()},  {"here", system.here},   {"missing", system.missing},
-          {"command", system.command}};
+  return {{"name", system.name},     {"title", system.title},    {"known_for", system.known_for},
+          {"state", system.state()}, {"here", system.here},      {"missing", system.missing},
+          {"proof", system.proof},   {"command", system.command}};
 }
 
 void print_table() {
@@ -41,6 +41,7 @@ void print_details(const System& system) {
   line("state", system.state());
   line("here", system.here);
   line("not yet", system.missing);
+  line("proof", system.proof);
   line("command", system.command);
 }
 
