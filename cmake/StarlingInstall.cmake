@@ -12,6 +12,14 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/starling DESTINATION ${CMAKE_INSTALL
   FILES_MATCHING PATTERN "*.h" PATTERN cli EXCLUDE REGEX "/kernels/(cpu|cuda|reference)$" EXCLUDE)
 if(TARGET starling_cli)
   install(TARGETS starling_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  if(NOT CMAKE_CROSSCOMPILING)
+    set(starling_completions ${PROJECT_BINARY_DIR}/completions)
+    install(FILES ${starling_completions}/starling.bash RENAME starling
+      DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+    install(FILES ${starling_completions}/starling.zsh RENAME _starling
+      DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+    install(FILES ${starling_completions}/starling.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+  endif()
 endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/ DESTINATION ${CMAKE_INSTALL_DATADIR}/starling/examples
   FILES_MATCHING PATTERN "*.yaml" PATTERN pretraining EXCLUDE PATTERN cpp EXCLUDE)

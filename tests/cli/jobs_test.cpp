@@ -176,8 +176,9 @@ TEST(CliDocs, TheReferenceOfJobsIsWhatTheProgramSays) {
 
 TEST(CliHelp, EveryCommandHasExamplesAndEndsWithZero) {
   for (const char* command :
-       {"train", "eval", "predict", "export", "bench", "ops", "inspect graph", "inspect model", "inspect run",
-        "inspect data", "plot", "validate", "print-config", "systems", "verify", "doctor"}) {
+       {"train",         "eval",        "predict",      "export", "bench",    "ops",          "inspect graph",
+        "inspect model", "inspect run", "inspect data", "plot",   "validate", "print-config", "systems",
+        "verify",        "doctor",      "runs",         "sweep",  "lr-find",  "report",       "completion"}) {
     const auto ran = run_starling(std::string(command) + " --help");
     EXPECT_EQ(ran.code, 0) << command;
     EXPECT_TRUE(has(ran.out, "Examples:\n  starling " + std::string(command))) << command << "\n" << ran.out;

@@ -12,6 +12,11 @@ function(step)
 endfunction()
 
 step(${CMAKE_COMMAND} --install ${build} --prefix ${work}/prefix)
+foreach(script bash-completion/completions/starling zsh/site-functions/_starling fish/vendor_completions.d/starling.fish)
+  if(NOT EXISTS ${work}/prefix/share/${script})
+    message(FATAL_ERROR "expected an installed share/${script}, got none")
+  endif()
+endforeach()
 step(${CMAKE_COMMAND} -S ${work}/outside -B ${work}/build -G ${generator} -D CMAKE_PREFIX_PATH=${work}/prefix
   -D CMAKE_CXX_COMPILER=${compiler} -D CMAKE_BUILD_TYPE=${build_type})
 step(${CMAKE_COMMAND} --build ${work}/build)

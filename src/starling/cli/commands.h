@@ -46,6 +46,7 @@ class Commands {
   void describe_group(const std::string& name, const std::string& doc);
 
   int run() const { return chosen_(); }  // runs the chosen command
+  const CLI::App& program() const { return program_; }
 
  private:
   CLI::App& add_app(const std::string& path, const std::string& doc, const std::vector<Example>& examples);

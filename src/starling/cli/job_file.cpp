@@ -1,6 +1,9 @@
 #include "starling/cli/job_file.h"
 
+#include <fmt/format.h>
+
 #include "starling/cli/cli.h"
+#include "starling/train/runs/run_record.h"
 
 namespace starling::cli {
 
@@ -22,6 +25,18 @@ std::filesystem::path job_path(const std::string& job) {
 
 ConfigNode load_config(const JobFile& file) {
   return as_usage([&] { return ConfigNode::load(job_path(file.job), file.set); });
+}
+
+std::string job_of_run(const std::string& run, const std::string& given, const char* who) {
+  if (!given.empty()) return given;
+  std::error_code ignored;
+  if (std::filesystem::exists(std::filesystem::path(run) / "job.yaml", ignored)) return run;
+  if (train::is_run_folder(run))
+    throw UsageError(fmt::format(
+        "[{}] expected a run with a job.yaml, got {}, which a C++ program made (give --job JOB.yaml, a job with the "
+        "same network)",
+        who, run));
+  throw UsageError(fmt::format("[{}] expected the folder of a run or of a saved model, got {}", who, run));
 }
 
 train::Job load_job(const JobFile& file) {

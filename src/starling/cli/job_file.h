@@ -22,6 +22,9 @@ void add_set_option(CLI::App& app, std::vector<std::string>& set);
 // Path of the job file; for a run folder, its job.yaml. Errors in the file are UsageErrors.
 std::filesystem::path job_path(const std::string& job);
 ConfigNode load_config(const JobFile& file);
+// Job of a run: `given` if it names one, else the run's own. A UsageError tells what to do where there is none, as for
+// runs of C++ programs. `who` begins the message.
+std::string job_of_run(const std::string& run, const std::string& given, const char* who);
 train::Job load_job(const JobFile& file);
 
 }  // namespace starling::cli

@@ -149,6 +149,11 @@ Summary summary(Module& net, const Shape& sample, const SummaryOptions& options)
 }
 
 Summary summary(Module& net, std::span<const TensorType> inputs) {
+  return summary(net, inputs,
+                 [&](std::span<const Tensor> in) { return in.size() == 1 ? TensorList{net(in[0])} : net(in); });
+}
+
+Summary summary(Module& net, std::span<const TensorType> inputs, const SummaryForward& forward) {
   check(!inputs.empty(), "[summary] expected the types of the inputs, got none");
   Summary all;
   all.inputs = {inputs.begin(), inputs.end()};
@@ -161,7 +166,7 @@ Summary summary(Module& net, std::span<const TensorType> inputs) {
     const Watch watch(net, tracer.graph());
     TensorList in;
     for (const auto& type : inputs) in.push_back(tracer.input(type, kCpu));
-    const TensorList out = in.size() == 1 ? TensorList{net(in[0])} : net(std::span<const Tensor>(in.data(), in.size()));
+    const TensorList out = forward(std::span<const Tensor>(in.data(), in.size()));
     for (const auto& tensor : out) all.outputs.push_back(tensor.type());
     all.layers = watch.rows();
   }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 #include "starling/nn/module.h"
 
 namespace starling::nn {
@@ -36,5 +38,9 @@ struct SummaryOptions {
 Summary summary(Module& net, const Shape& sample, const SummaryOptions& options = {});
 // Overload for complete input types, one or several.
 Summary summary(Module& net, std::span<const TensorType> inputs);
+// Overload for networks that are not called with all inputs at once: `forward` calls `net` and returns the outputs.
+// Work that is done outside of modules is not counted.
+using SummaryForward = std::function<TensorList(std::span<const Tensor> inputs)>;
+Summary summary(Module& net, std::span<const TensorType> inputs, const SummaryForward& forward);
 
 }  // namespace starling::nn

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -10,7 +9,7 @@
 #include "starling/cli/job_file.h"
 #include "starling/data/loading/loader.h"
 #include "starling/ops/def/apply.h"
-#include "starling/train/job/prepared_job.h"
+#include "starling/train/job/job_evaluation.h"
 #include "starling/train/loop/evaluator.h"
 #include "starling/train/run/run_weights.h"
 #include "starling/train/saved_model/saved_module.h"
@@ -18,11 +17,10 @@
 namespace starling::cli {
 namespace {
 
-namespace fs = std::filesystem;
-
 struct EvalArguments {
   std::string what;
   std::string data;
+  std::string job;
   std::vector<std::string> set;
   std::vector<std::string> metrics;
   std::string checkpoint = "latest";
@@ -30,11 +28,9 @@ struct EvalArguments {
   bool json = false;
 };
 
-train::EvaluationData evaluation_data(const train::PreparedJob& prepared) {
-  const data::DataSplits& splits = prepared.data.splits;
-  if (prepared.data.evaluated == "valid") return {splits.valid, splits.valid_shards};
-  if (prepared.data.evaluated == "test") return {splits.test, splits.test_shards};
-  throw UsageError("[eval] expected data with a part to evaluate on, got none (see data.evaluate)");
+void expect_evaluation_data(const train::PreparedJob& prepared) {
+  if (evaluation_data(prepared).empty())
+    throw UsageError("[eval] expected data with a part to evaluate on, got none (see data.evaluate)");
 }
 
 std::vector<NamedMetric> chosen_metrics(const EvalArguments& options, const train::PreparedJob& prepared) {
@@ -44,28 +40,14 @@ std::vector<NamedMetric> chosen_metrics(const EvalArguments& options, const trai
   return metrics;
 }
 
-LoaderOptions loader_options(const train::PreparedJob& prepared) {
-  LoaderOptions made;
-  made.batch = prepared.job.data.load.eval_batch;
-  made.shuffle = false;
-  made.workers = static_cast<int>(prepared.job.data.load.workers);
-  made.transforms = prepared.data.eval_steps;
-  return made;
-}
-
-std::unique_ptr<Loader> make_loader(const train::PreparedJob& prepared) {
-  const train::EvaluationData data = evaluation_data(prepared);
-  if (data.set) return std::make_unique<Loader>(data.set, loader_options(prepared));
-  return std::make_unique<Loader>(*data.shards, StreamOptions{.shuffle_shards = false}, loader_options(prepared));
-}
-
 Evaluation evaluate_run(const EvalArguments& options, train::PreparedJob& prepared, std::int64_t& step) {
+  expect_evaluation_data(prepared);
   const Checkpoint checkpoint = train::load_run_checkpoint(options.what, options.checkpoint).value();
   step = checkpoint.step;
   train::load_weights(*prepared.net, checkpoint);
   train::EvaluatorOptions how;
   how.metrics = chosen_metrics(options, prepared);
-  how.loader = loader_options(prepared);
+  how.loader = evaluation_loader(prepared);
   how.precision = prepared.job.train.precision;
   how.threads = options.threads;
   return train::Evaluator(*prepared.net, prepared.objective, how)
@@ -79,10 +61,11 @@ double weight_of(const Objective::Outputs& out, const Batch& batch) {
 
 // Evaluates eagerly, batch by batch, since a saved model is a compiled program that cannot be traced into another.
 Evaluation evaluate_model(const EvalArguments& options, const train::PreparedJob& prepared) {
+  expect_evaluation_data(prepared);
   SavedModel model = SavedModel::load(options.what, {.threads = options.threads}).value();
   train::SavedModule net(model);
   const auto metrics = chosen_metrics(options, prepared);
-  const auto loader = make_loader(prepared);
+  const auto loader = make_evaluation_loader(prepared);
   Evaluation found;
   bool knows_loss = true;
   const NoGrad no_grad;
@@ -140,9 +123,7 @@ int run_eval(const EvalArguments& options) {
     const train::Job job = options.data.empty() ? job_of_model(options) : load_job({options.data, options.set});
     found = evaluate_model(options, prepare_job(job));
   } else {
-    if (!fs::exists(fs::path(options.what) / "job.yaml"))
-      throw UsageError(fmt::format("[eval] expected the folder of a run or of a saved model, got {}", options.what));
-    train::Job job = load_job({options.what, options.set});
+    train::Job job = load_job({job_of_run(options.what, options.job, "eval"), options.set});
     if (!options.data.empty()) job.data = load_job({options.data, options.set}).data;
     train::PreparedJob prepared = prepare_job(job);
     found = evaluate_run(options, prepared, step);
@@ -161,9 +142,12 @@ void register_command_eval(cli::Commands& into) {
       "eval", "Judges the network of a run, or a saved model, on data",
       {{"eval runs/fashion_lenet", "the newest checkpoint on the job's own data, with its metrics"},
        {"eval runs/fashion_lenet --checkpoint best --metrics accuracy,confusion --json", "the best one, for programs"},
+       {"eval runs/from_cpp --job examples/fashion_lenet.yaml",
+        "a run of a C++ program, with the job's network and data"},
        {"eval lenet --data examples/fashion_lenet.yaml", "a saved model on the data of a job"}},
       cli::run_eval);
   app.add_option("what", o.what, "Folder of a run or of a saved model")->required();
+  app.add_option("--job", o.job, "Job file with the network of a run that a C++ program made; nothing: the run's own");
   app.add_option("--data", o.data, "Job file whose data is taken; nothing: that of the run or model");
   cli::add_set_option(app, o.set);
   app.add_option("--metrics", o.metrics, "Names, separated by commas; nothing: those of the job")

@@ -14,12 +14,13 @@ namespace {
 struct ExportArguments {
   std::string run;
   std::string out;
+  std::string job;
   std::string checkpoint = "latest";
   std::vector<std::string> set;
 };
 
 int run_export(const ExportArguments& options) {
-  const train::Job job = load_job({options.run, options.set});
+  const train::Job job = load_job({job_of_run(options.run, options.job, "export"), options.set});
   const Checkpoint checkpoint = train::load_run_checkpoint(options.run, options.checkpoint).value();
   const train::PreparedJob prepared = prepare_job(job);
   train::load_weights(*prepared.net, checkpoint);
@@ -44,6 +45,7 @@ void register_command_export(cli::Commands& into) {
   app.add_option("run", o.run, "Folder of a run")->required();
   app.add_option("-o,--out", o.out, "Folder to write; nothing: model/ in the run");
   app.add_option("--checkpoint", o.checkpoint, "latest, best or the number of a step")->capture_default_str();
+  app.add_option("--job", o.job, "Job file with the network of a run that a C++ program made; nothing: the run's own");
   cli::add_set_option(app, o.set);
 }
 

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "starling/cli/commands.h"
+#include "starling/cli/inspect_files.h"
 #include "starling/data/formats/idx.h"
+#include "starling/data/formats/npy.h"
 #include "starling/data/formats/safetensors.h"
 #include "starling/data/loading/loader.h"
 #include "starling/data/records/field_summary.h"
@@ -50,10 +52,12 @@ std::vector<NamedTensor> arrays_of(const fs::path& file) {
   const std::string name = file.filename().string();
   if (name.ends_with(".safetensors")) return data::SafetensorsFile::open(file).value().tensors();
   if (ends_with(name, {"-ubyte", "-ubyte.gz", ".idx", ".idx.gz"})) return {{name, data::read_idx(file)}};
-  throw UsageError(
-      fmt::format("[inspect] expected a job (.yaml) or a file of arrays (.safetensors, .idx, -ubyte; the "
-                  "latter two maybe with .gz), got {}",
-                  file.string()));
+  if (name.ends_with(".npy")) return {{name, data::read_npy(file)}};
+  if (name.ends_with(".npz")) return data::read_npz(file);
+  throw UsageError(fmt::format(
+      "[inspect] expected a job (.yaml), a folder, a table (.csv, .tsv), a picture (.jpg, .png) or a file of "
+      "arrays (.npy, .npz, .safetensors, .idx, -ubyte), got {}",
+      file.string()));
 }
 
 data::FieldSummary look_at(const Tensor& array, const InspectDataArguments& options) {
@@ -67,6 +71,18 @@ int run_file(const InspectDataArguments& options) {
   if (!fs::exists(options.what))
     throw UsageError(
         fmt::format("[inspect] expected a job or a file of data, got {}, which is not there", options.what));
+  if (fs::is_directory(options.what)) {
+    std::cout << cli::describe_folder(options.what);
+    return kOk;
+  }
+  if (ends_with(options.what, {".csv", ".csv.gz", ".tsv"})) {
+    std::cout << cli::describe_csv(options.what, options.limit);
+    return kOk;
+  }
+  if (cli::is_picture_file(options.what)) {
+    std::cout << cli::describe_picture(options.what);
+    return kOk;
+  }
   std::vector<data::NamedSummary> fields;
   for (const auto& [name, tensor] : arrays_of(options.what)) fields.push_back({name, look_at(tensor, options)});
   std::cout << shown(fields, options);
@@ -149,11 +165,13 @@ int run_inspect_data(const InspectDataArguments& options) {
 
 void register_command_inspect_data(cli::Commands& into) {
   auto [app, o] = into.add<InspectDataArguments>(
-      "inspect data", "Shows what data a job trains with, or what a file holds",
+      "inspect data", "Shows what data a job trains with, or what a file or folder holds",
       {{"inspect data job.yaml --stats", "ranges, means, spreads and classes of everything the job reads"},
+       {"inspect data houses.csv", "columns of a table: kinds, ranges, most frequent words, empty cells"},
+       {"inspect data pictures", "pictures by subfolder, and their sizes"},
        {"inspect data weights.safetensors", "names and types of arrays"}},
       run_inspect_data);
-  app.add_option("what", o.what, "Job file (YAML) or a file of arrays")->required();
+  app.add_option("what", o.what, "Job file (YAML), a folder, or a file: CSV, picture, arrays")->required();
   app.add_option("--set", o.set, "Replaces a value of the job: data.batch=32")->allow_extra_args(false);
   app.add_flag("--stats", o.stats, "Reads the data and tells minimum, maximum, mean, standard deviation and values");
   app.add_option("--limit", o.limit, "Look at so many samples, spread over the data; 0: all")

@@ -9,12 +9,14 @@
 #include "starling/base/file.h"
 #include "starling/cli/bench_net.h"
 #include "starling/cli/commands.h"
+#include "starling/cli/job_file.h"
 #include "starling/graph/export/dot.h"
 #include "starling/graph/export/svg.h"
 #include "starling/graph/export/tensorboard.h"
 #include "starling/graph/pass.h"
 #include "starling/graph/printer.h"
 #include "starling/runtime/program.h"
+#include "starling/train/job/job_graph.h"
 
 namespace starling::cli {
 namespace {
@@ -24,6 +26,9 @@ struct InspectGraphArguments : BenchOptions {
   std::string format = "text";
   std::string layout = "auto";
   std::string out;
+  std::vector<std::string> set;
+  bool is_job() const { return net.ends_with(".yaml") || net.ends_with(".yml"); }
+  std::string name() const { return is_job() ? std::filesystem::path(net).stem().string() : net; }
 };
 
 // Passes up to the requested stage; all for the last.
@@ -56,7 +61,7 @@ std::string svg(const InspectGraphArguments& options, const graph::Graph& graph,
 
 std::string rendered(const InspectGraphArguments& options, const graph::Graph& graph) {
   const std::string title =
-      fmt::format("{} {}, {} ({} nodes)", options.net, options.phase, options.stage, graph.size());
+      fmt::format("{} {}, {} ({} nodes)", options.name(), options.phase, options.stage, graph.size());
   if (options.format == "dot") return to_dot(graph, title);
   if (options.format == "svg") return svg(options, graph, title);
   if (options.format == "tensorboard") return to_tensorboard(graph);
@@ -68,15 +73,24 @@ std::filesystem::path file_for(const InspectGraphArguments& options) {
   std::filesystem::path file = options.out;
   if (options.format != "tensorboard" || file.filename().string().find("tfevents") != std::string::npos) return file;
   std::filesystem::create_directories(file);
-  return file / fmt::format("events.out.tfevents.{}.{}", options.net, options.phase);
+  return file / fmt::format("events.out.tfevents.{}.{}", options.name(), options.phase);
+}
+
+graph::Graph graph_of_net(const InspectGraphArguments& options) {
+  BenchNet net(options);
+  return graph::trace(net.function(), net.arguments()).graph;
+}
+
+graph::Graph graph_of_job(const InspectGraphArguments& options) {
+  const train::PreparedJob prepared = prepare_job(load_job({options.net, options.set}));
+  return trace_job(prepared, {.train = options.phase == "train", .batch = options.batch});
 }
 
 int run_graph(const InspectGraphArguments& options) {
   if (options.format == "tensorboard" && options.out.empty())
     throw UsageError("[inspect] expected -o FOLDER with --format tensorboard, got none");
   const auto passes = passes_for(options.stage);
-  BenchNet net(options);
-  const graph::Graph traced = graph::trace(net.function(), net.arguments()).graph;
+  const graph::Graph traced = options.is_job() ? graph_of_job(options) : graph_of_net(options);
   const std::string text = rendered(options, graph_at(options, traced, passes));
   if (options.out.empty()) {
     std::cout << text;
@@ -98,9 +112,11 @@ void register_command_inspect_graph(cli::Commands& into) {
       "inspect graph", "Writes the graph of a network's step as text or as a picture",
       {{"inspect graph lenet", "the program of a training step as it runs, as text"},
        {"inspect graph lenet --stage traced --format svg -o lenet.svg", "a picture of it before any pass"},
+       {"inspect graph job.yaml --phase forward", "what the network of a job computes for a prediction"},
        {"inspect graph lenet --format tensorboard -o runs/graph", "for tensorboard --logdir runs/graph"}},
       cli::run_graph);
-  app.add_option("net,--net", o.net, "Name of a network (starling bench --list has them)")->required();
+  app.add_option("net,--net", o.net, "Name of a network (starling bench --list has them), or a job file (YAML)")
+      ->required();
   app.add_option("--phase", o.phase, "forward or train")
       ->check(CLI::IsMember({"forward", "train"}))
       ->capture_default_str();
@@ -113,9 +129,11 @@ void register_command_inspect_graph(cli::Commands& into) {
   app.add_option("--layout", o.layout, "Of svg: graphviz, own, or auto for graphviz where it is installed")
       ->check(CLI::IsMember({"auto", "graphviz", "own"}))
       ->capture_default_str();
-  app.add_option("--batch", o.batch, "Samples in a batch; 0: as in the published figures")
+  app.add_option("--batch", o.batch, "Samples in a batch; 0: as in the published figures, or as the job says")
       ->check(CLI::Range(0, 1 << 20));
-  app.add_option("--dtype", o.dtype, "f32 or f64")->capture_default_str();
+  app.add_option("--dtype", o.dtype, "f32 or f64, of a network by name")->capture_default_str();
+  app.add_option("--set", o.set, "Replaces a value of the job: model.name=lenet; may be given again")
+      ->allow_extra_args(false);
   app.add_option("-o,--out", o.out,
                  "File to write; nothing: standard output. For tensorboard a folder, as tensorboard --logdir takes it");
 }

@@ -4,9 +4,11 @@
 #include <string>
 
 #include "starling/cli/commands.h"
+#include "starling/cli/job_file.h"
 #include "starling/data/formats/safetensors.h"
 #include "starling/graph/printer.h"
 #include "starling/tensor/bytes.h"
+#include "starling/train/job/prepared_job.h"
 #include "starling/train/run/run_weights.h"
 #include "starling/train/saved_model/saved_model.h"
 
@@ -18,6 +20,8 @@ namespace fs = std::filesystem;
 struct InspectModelArguments {
   std::string what;
   std::string checkpoint = "latest";
+  std::vector<std::string> set;
+  std::int64_t batch = 1;
   bool graph = false;
   bool signature = false;
 };
@@ -57,7 +61,10 @@ void print_model(const InspectModelArguments& options, const SavedModel& model) 
 
 int run_inspect_model(const InspectModelArguments& options) {
   const fs::path path(options.what);
-  if (is_saved_model(path)) {
+  if (path.extension() == ".yaml" || path.extension() == ".yml") {
+    const train::PreparedJob prepared = prepare_job(load_job({options.what, options.set}));
+    fmt::print("{}", layer_summary(prepared, options.batch).print());
+  } else if (is_saved_model(path)) {
     print_model(options, SavedModel::load(path).value());
   } else if (path.extension() == ".safetensors") {
     print_tensors(data::SafetensorsFile::open(path).value().tensors());
@@ -66,8 +73,9 @@ int run_inspect_model(const InspectModelArguments& options) {
     fmt::print("checkpoint of step {}\n", checkpoint.step);
     print_tensors(checkpoint.tensors);
   } else {
-    throw UsageError(fmt::format("[inspect] expected a saved model, the folder of a run or a .safetensors file, got {}",
-                                 options.what));
+    throw UsageError(fmt::format(
+        "[inspect] expected a job (.yaml), a saved model, the folder of a run or a .safetensors file, got {}",
+        options.what));
   }
   return kOk;
 }
@@ -79,12 +87,20 @@ namespace starling {
 
 void register_command_inspect_model(cli::Commands& into) {
   auto [app, o] = into.add<cli::InspectModelArguments>(
-      "inspect model", "Lists what a saved model, a checkpoint or a safetensors file holds",
-      {{"inspect model runs/fashion_lenet/model", "its inputs, outputs, classes and weights"},
+      "inspect model",
+      "Lists the layers of a job's network, or what a saved model, a checkpoint or a safetensors file holds",
+      {{"inspect model job.yaml", "a row for each layer: shape, parameters, FLOPs"},
+       {"inspect model runs/fashion_lenet/model", "its inputs, outputs, classes and weights"},
        {"inspect model runs/fashion_lenet/model --graph", "its program, for a batch of one"},
        {"inspect model runs/fashion_lenet --checkpoint best", "every tensor of a checkpoint"}},
       cli::run_inspect_model);
-  app.add_option("what", o.what, "Folder of a saved model or of a run, or a .safetensors file")->required();
+  app.add_option("what", o.what, "Job file (YAML), folder of a saved model or of a run, or a .safetensors file")
+      ->required();
+  app.add_option("--set", o.set, "Replaces a value of the job: model.hidden=64; may be given again")
+      ->allow_extra_args(false);
+  app.add_option("--batch", o.batch, "Of a job: samples that shapes and FLOPs are for")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
   app.add_option("--checkpoint", o.checkpoint, "Of a run: latest, best or the number of a step")->capture_default_str();
   app.add_flag("--graph", o.graph, "Prints the program instead");
   app.add_flag("--signature", o.signature, "Leaves out the weights");

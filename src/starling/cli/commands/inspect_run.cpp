@@ -8,6 +8,7 @@
 #include "starling/cli/commands.h"
 #include "starling/cli/job_file.h"
 #include "starling/train/checkpoint/checkpoint.h"
+#include "starling/train/runs/run_record.h"
 #include "starling/train/saved_model/saved_model.h"
 
 namespace starling::cli {
@@ -54,6 +55,18 @@ void print_summary(const fs::path& run) {
   }
 }
 
+void print_job(const train::Job& job) {
+  fmt::print("{:<12} {}\n", "model", job.model.net ? job.model.net->name : "declared");
+  fmt::print("{:<12} {}\n", "data", job.data.source.name);
+  fmt::print("{:<12} {}\n", "optimizer", job_json(job).at("optimizer").dump());
+}
+
+// Of a run made by a C++ program: the settings that its checkpoints keep.
+void print_settings(const train::RunRecord& run) {
+  fmt::print("{:<12} none: made by a C++ program\n", "job");
+  for (const auto& [path, value] : run.settings) fmt::print("{:<12} {}\n", path, value.dump());
+}
+
 // Verifies every checkpoint, since that is what one wants to know before trusting a run.
 void print_checkpoints(const fs::path& folder, const char* title) {
   const CheckpointFolder checkpoints(folder);
@@ -69,13 +82,15 @@ void print_checkpoints(const fs::path& folder, const char* title) {
 
 int run_inspect_run(const InspectRunArguments& options) {
   const fs::path folder(options.run);
-  if (!fs::exists(folder / "job.yaml"))
-    throw UsageError(fmt::format("[inspect] expected the folder of a run, with a job.yaml, got {}", options.run));
-  const train::Job job = load_job({options.run, {}});
-  const train::OrderedJson all = job_json(job);
-  fmt::print("{:<12} {}\n", "model", job.model.net ? job.model.net->name : "declared");
-  fmt::print("{:<12} {}\n", "data", job.data.source.name);
-  fmt::print("{:<12} {}\n", "optimizer", all.at("optimizer").dump());
+  const bool has_job = fs::exists(folder / "job.yaml");
+  if (!has_job && !train::is_run_folder(folder))
+    throw UsageError(fmt::format(
+        "[inspect] expected the folder of a run, with a job.yaml, a summary or checkpoints, got {}", options.run));
+  if (has_job) {
+    print_job(load_job({options.run, {}}));
+  } else {
+    print_settings(train::read_run(folder));
+  }
   print_summary(folder);
   print_checkpoints(folder / "checkpoints", "checkpoint");
   print_checkpoints(folder / "checkpoints-best", "best");

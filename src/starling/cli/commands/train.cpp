@@ -18,6 +18,7 @@ struct TrainArguments : JobFile {
   std::string resume;
   std::string trace;
   bool explain = false;
+  std::int64_t pause_after = 0;
   dist::ProcessFlags processes;
 };
 
@@ -50,8 +51,15 @@ int run_train(const TrainArguments& options) {
   train_options.trace = options.trace;
   if (options.explain) train_options.explain = &std::cout;
   train_options.processes = options.processes;
+  train_options.pause_after = options.pause_after;
   const train::TrainResult result = train::run_job(job, train_options);
-  if (!result.leads) return result.stopped ? kInterrupted : kOk;  // rank 0 reports
+  const bool paused = result.stopped && options.pause_after > 0 && !train_options.stop();
+  if (!result.leads) return result.stopped && !paused ? kInterrupted : kOk;  // rank 0 reports
+  if (paused && result.saved) {
+    fmt::print("paused at step {}, after {} of {} epochs; {}\n", result.summary.steps, options.pause_after,
+               job.train.epochs, then(job, result));
+    return kOk;
+  }
   if (result.stopped) {
     fmt::print(stderr, "starling: interrupted at step {}; {}\n", result.summary.steps, then(job, result));
     return kInterrupted;
@@ -81,6 +89,8 @@ void register_command_train(cli::Commands& into) {
   app.add_option("--progress", o.progress, "auto, bar, plain, json or off")->capture_default_str();
   app.add_option("--resume", o.resume, "auto: from the newest checkpoint; none: from the beginning");
   app.add_option("--trace", o.trace, "Writes a Chrome trace of some steps to this file");
+  app.add_option("--pause-after", o.pause_after, "Saves and ends after so many epochs in all, to be resumed later")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000}));
   app.add_flag("--explain", o.explain, "Prints the compiled step");
   app.add_option("--rank", o.processes.rank, "Number of this process among those of the run, unless its starter tells");
   app.add_option("--world", o.processes.world, "How many processes there are");

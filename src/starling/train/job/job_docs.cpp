@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "starling/train/job/job_sections.h"
+#include "starling/train/sweep/sweep_job.h"
 
 namespace starling::train {
 namespace {
@@ -105,6 +106,9 @@ std::string job_docs() {
              kStrategyKey, kDefaultStrategy) +
          kinds_table(dist::strategy_kinds());
   out += "## monitor\n" + table<MonitorOptions>();
+  out += "## sweep\nFor `starling sweep` ([runs](runs.md#sweeps)); `starling train` trains the job without it.\n\n" +
+         table<SweepJob>(
+             row("settings", "map", "what varies, by path: a list of values, or `{min: …, max: …, log: true}`"));
   return out;
 }
 

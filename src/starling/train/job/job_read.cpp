@@ -4,6 +4,7 @@
 
 #include "starling/nn/declared.h"
 #include "starling/train/job/job_sections.h"
+#include "starling/train/sweep/sweep_job.h"
 
 namespace starling::train {
 namespace {
@@ -137,7 +138,8 @@ using Reader = std::function<void(const ConfigNode& top, Job& job)>;
 const std::vector<Reader>& readers() {
   static const std::vector<Reader> all = {
       [](const ConfigNode& top, Job&) {
-        top.allow_keys({"model", "data", "optimizer", "schedule", "pretrain", "train", "distribute", "monitor"});
+        top.allow_keys(
+            {"model", "data", "optimizer", "schedule", "pretrain", "train", "distribute", "monitor", "sweep"});
       },
       [](const ConfigNode& top, Job& job) { job.model = read_model(top.at("model")); },
       [](const ConfigNode& top, Job& job) { job.data = read_data(section(top, "data")); },
@@ -151,6 +153,10 @@ const std::vector<Reader>& readers() {
         check_topology(job.distribute, node);
       },
       [](const ConfigNode& top, Job& job) { job.monitor = read_settings<MonitorOptions>(section(top, "monitor")); },
+      // Read by `starling sweep`; a mistake in it is told by all commands.
+      [](const ConfigNode& top, Job&) {
+        if (const auto sweep = top.find("sweep")) static_cast<void>(read_sweep(*sweep));
+      },
   };
   return all;
 }

@@ -135,6 +135,19 @@ class Pretrain final : public Callback {
   bool done_ = false;
 };
 
+// Asks for a stop once so many epochs are done, also by a run that is resumed.
+class PauseAfter final : public Callback {
+ public:
+  PauseAfter(std::int64_t epochs, std::shared_ptr<bool> paused) : epochs_(epochs), paused_(std::move(paused)) {}
+  std::string name() const override { return "pause_after"; }
+  void begin(Run& run) override { epoch(run); }
+  void epoch(Run& run) override { *paused_ = run.state().position.epoch >= epochs_; }
+
+ private:
+  std::int64_t epochs_;
+  std::shared_ptr<bool> paused_;
+};
+
 // Settings that determine the weights, as HParams values: numbers, booleans and strings.
 MonitorContext monitor_context(const Job& job) {
   MonitorContext context;
@@ -198,8 +211,13 @@ TrainResult train_rank(const Job& job, JobData data, const TrainOptions& options
                                   .keep = static_cast<int>(job.train.keep),
                                   .best = told_name(prepared, job.train.best),
                                   .resume = job.train.resume});
-  Trainer trainer(*prepared.net, *optimizer, prepared.objective, trainer_options(prepared, options, setup));
+  const auto paused = std::make_shared<bool>(false);
+  TrainerOptions how = trainer_options(prepared, options, setup);
+  const bool pauses = options.pause_after > 0 && options.pause_after < job.train.epochs;
+  if (pauses) how.stop = [paused, stop = options.stop] { return *paused || (stop && stop()); };
+  Trainer trainer(*prepared.net, *optimizer, prepared.objective, std::move(how));
   add_callbacks(trainer, prepared, options);
+  if (pauses) trainer.add(std::make_shared<PauseAfter>(options.pause_after, paused));
   if (setup.stepped) trainer.add(after_step([&](Run& run) { setup.stepped(run.state().step); }));
   trainer.add(saver);
   FitResult fitted = trainer.fit(prepared.data.splits);

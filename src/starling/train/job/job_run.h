@@ -18,6 +18,7 @@ struct TrainOptions {
   std::function<bool()> stop{};
   std::filesystem::path trace{};    // file for a Chrome trace of some steps; empty: none
   std::ostream* explain = nullptr;  // receives the compiled step's graph and explain() once
+  std::int64_t pause_after = 0;     // epochs in all after which to save and return, to be resumed later; 0: none
   dist::ProcessFlags processes{};   // rank and world of this process
 };
 

@@ -2,6 +2,7 @@
 
 #include "starling/nn/declared.h"
 #include "starling/train/job/job_sections.h"
+#include "starling/train/sweep/sweep_job.h"
 
 namespace starling::train {
 namespace {
@@ -97,6 +98,22 @@ OrderedJson train_schema() {
   return schema;
 }
 
+OrderedJson sweep_schema() {
+  OrderedJson schema = ordered_schema<SweepJob>();
+  const OrderedJson range = {{"type", "object"},
+                             {"properties",
+                              {{"min", {{"type", "number"}}},
+                               {"max", {{"type", "number"}}},
+                               {"log", {{"type", "boolean"}, {"default", false}}}}},
+                             {"additionalProperties", false},
+                             {"required", OrderedJson::array({"min", "max"})}};
+  schema["properties"]["settings"] = {
+      {"type", "object"},
+      {"description", "what varies, by path, as optimizer.lr: a list of values, or a range"},
+      {"additionalProperties", {{"oneOf", OrderedJson::array({{{"type", "array"}, {"minItems", 1}}, range})}}}};
+  return schema;
+}
+
 }  // namespace
 
 OrderedJson job_schema() {
@@ -112,7 +129,8 @@ OrderedJson job_schema() {
             {"train", train_schema()},
             {"distribute", one_of(dist::strategy_kinds(), ordered_schema<DistributeJob>()["properties"],
                                   kDefaultStrategy, kStrategyKey)},
-            {"monitor", ordered_schema<MonitorOptions>()}}},
+            {"monitor", ordered_schema<MonitorOptions>()},
+            {"sweep", sweep_schema()}}},
           {"additionalProperties", false},
           {"required", OrderedJson::array({"model", "train"})},
           {"$defs", nn::layers_schema_defs()}};

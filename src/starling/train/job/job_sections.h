@@ -25,6 +25,9 @@ inline constexpr const char* kStrategyKey = "strategy";  // key that names the k
 
 std::vector<std::string> keys_of(const Settings& settings);
 
+// A config value as JSON: what looks like a number is one unless it was quoted.
+OrderedJson node_json(const ConfigNode& node);
+
 // A chosen kind and its options as JSON: {name: adam, lr: 0.001}.
 template <class Product>
 OrderedJson chosen_json(const Chosen<Product>& chosen, const char* key = "name") {

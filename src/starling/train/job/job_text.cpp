@@ -24,25 +24,6 @@ OrderedJson list_json(const std::vector<Chosen<Product>>& list) {
   return json;
 }
 
-// A config value as JSON: what looks like a number is one unless it was quoted.
-OrderedJson node_json(const ConfigNode& node) {
-  if (node.is_list()) {
-    OrderedJson list = OrderedJson::array();
-    for (const auto& item : node.as_list()) list.push_back(node_json(item));
-    return list;
-  }
-  if (node.is_map()) {
-    OrderedJson map = OrderedJson::object();
-    for (const auto& [key, value] : node.as_map()) map[key] = node_json(value);
-    return map;
-  }
-  if (node.is_null()) return OrderedJson();
-  if (const auto whole = attempt([&] { return node.as_int(); })) return *whole;
-  if (const auto number = attempt([&] { return node.as_double(); })) return *number;
-  if (const auto truth = attempt([&] { return node.as_bool(); })) return *truth;
-  return node.as_string();
-}
-
 OrderedJson model_json(const ModelJob& job) {
   return job.layers ? OrderedJson{{"layers", node_json(*job.layers)}} : chosen_json(*job.net);
 }
@@ -184,6 +165,24 @@ std::optional<std::string> given_at(const ConfigNode& top, const std::string& pa
 }
 
 }  // namespace
+
+OrderedJson node_json(const ConfigNode& node) {
+  if (node.is_list()) {
+    OrderedJson list = OrderedJson::array();
+    for (const auto& item : node.as_list()) list.push_back(node_json(item));
+    return list;
+  }
+  if (node.is_map()) {
+    OrderedJson map = OrderedJson::object();
+    for (const auto& [key, value] : node.as_map()) map[key] = node_json(value);
+    return map;
+  }
+  if (node.is_null()) return OrderedJson();
+  if (const auto whole = attempt([&] { return node.as_int(); })) return *whole;
+  if (const auto number = attempt([&] { return node.as_double(); })) return *number;
+  if (const auto truth = attempt([&] { return node.as_bool(); })) return *truth;
+  return node.as_string();
+}
 
 bool depends_on_length(const optim::Schedule& schedule) {
   constexpr std::int64_t kSteps = 1000;

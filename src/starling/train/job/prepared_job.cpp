@@ -141,4 +141,13 @@ StepShapes trace_shapes(const PreparedJob& prepared) {
   return shapes;
 }
 
+nn::Summary layer_summary(const PreparedJob& prepared, std::int64_t batch) {
+  std::vector<TensorType> inputs = prepared.data.fields;
+  for (auto& type : inputs) type.shape.insert(0, batch);
+  return nn::summary(*prepared.net, inputs, [&](std::span<const Tensor> in) {
+    const Objective::Outputs out = prepared.objective->apply(*prepared.net, in);
+    return TensorList{out.prediction.defined() ? out.prediction : out.loss};
+  });
+}
+
 }  // namespace starling::train

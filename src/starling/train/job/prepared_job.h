@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "starling/base/result.h"
+#include "starling/nn/summary.h"
 #include "starling/train/job/job.h"
 #include "starling/train/job/job_data.h"
 #include "starling/train/saved_model/signature.h"
@@ -42,6 +43,9 @@ struct StepShapes {
   TensorType prediction{};           // type of the network's output; rank 0 and empty if none
 };
 StepShapes trace_shapes(const PreparedJob& prepared);
+
+// Layers of the network, with shapes, parameters and FLOPs of a forward pass over `batch` samples; nothing runs.
+nn::Summary layer_summary(const PreparedJob& prepared, std::int64_t batch = 1);
 
 // Writes the network as a saved model. `about` describes its origin.
 Result<void> export_model(const PreparedJob& prepared, const std::filesystem::path& folder, nlohmann::json about);

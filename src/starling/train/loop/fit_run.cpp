@@ -427,7 +427,8 @@ Summary FitRun::summary() const {
           .wait_share = state_.wait_share(),
           .skipped = state_.skipped,
           .strategy = parts_.link ? strategy().name() : std::string(),
-          .ranks = ranks_summary_};
+          .ranks = ranks_summary_,
+          .interrupted = interrupted_};
 }
 
 Checkpoint FitRun::checkpoint() {

@@ -79,10 +79,6 @@ double number_or_nan(const ordered_json& event, const char* key) {
   return found != event.end() && found->is_number() ? found->get<double>() : NAN;
 }
 
-bool is_about_when(const std::string& key) {
-  return key == "event" || key == "step" || key == "epoch" || key == "seconds" || key == "time";
-}
-
 class LogReader {
  public:
   void add(const ordered_json& event, std::int64_t step) {
@@ -91,7 +87,7 @@ class LogReader {
     const auto kind = event.find("event");
     const bool evaluated = kind != event.end() && *kind == "eval";
     for (const auto& [key, value] : event.items()) {
-      if (is_about_when(key) || (!value.is_number() && !value.is_null())) continue;
+      if (is_when_key(key) || (!value.is_number() && !value.is_null())) continue;
       point.value = value.is_number() ? value.get<double>() : NAN;
       series_of(key, evaluated).points.push_back(point);
     }
@@ -136,7 +132,11 @@ std::vector<std::string> RunLog::names() const {
   return all;
 }
 
-Result<RunLog> read_run_log(const fs::path& run) {
+bool is_when_key(const std::string& key) {
+  return key == "event" || key == "step" || key == "epoch" || key == "seconds" || key == "time";
+}
+
+Result<std::vector<ordered_json>> read_run_events(const fs::path& run) {
   std::error_code error;
   if (!fs::exists(run, error))
     return failure("[log] expected the folder of a run, got {}, which is not there", run.string());
@@ -147,18 +147,25 @@ Result<RunLog> read_run_log(const fs::path& run) {
                    run.string(), kLogName);
   Lines lines(file);
   if (!lines.opened()) return failure("[log] expected to read {}, got: {}", file.string(), errno_text());
-  LogReader reader;
+  std::vector<ordered_json> events;
   while (lines.next()) {
-    const auto event = ordered_json::parse(lines.line(), nullptr, false);
-    const auto step = step_of(event);
-    if (!step)
+    auto event = ordered_json::parse(lines.line(), nullptr, false);
+    if (!step_of(event))
       return failure("{}:{}: [log] expected a JSON object with an integer 'step', got '{}'", file.string(),
                      lines.number(), lines.line().substr(0, 40));
-    reader.add(event, *step);
+    events.push_back(std::move(event));
   }
   if (lines.too_long())
     return failure("{}:{}: [log] expected a line of at most {} bytes, got a longer one", file.string(), lines.number(),
                    kLongestLine);
+  return events;
+}
+
+Result<RunLog> read_run_log(const fs::path& run) {
+  const auto events = read_run_events(run);
+  if (!events) return events.failure();
+  LogReader reader;
+  for (const auto& event : *events) reader.add(event, *step_of(event));
   return reader.take();
 }
 

@@ -63,5 +63,9 @@ struct RunLog {
 // Reads the log of a run, given its folder or the file. A torn last line (the run may be writing it) is ignored. Fails
 // with file and line on any other invalid line.
 Result<RunLog> read_run_log(const std::filesystem::path& run);
+// The same log event by event.
+Result<std::vector<nlohmann::ordered_json>> read_run_events(const std::filesystem::path& run);
+// True for the keys of an event that say what it is and when, not what was measured.
+bool is_when_key(const std::string& key);
 
 }  // namespace starling::train

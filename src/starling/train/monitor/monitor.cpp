@@ -1,7 +1,9 @@
 #include "starling/train/monitor/monitor.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <optional>
@@ -10,6 +12,7 @@
 #include "starling/tensor/allocator.h"
 #include "starling/train/monitor/json_log.h"
 #include "starling/train/monitor/step_details.h"
+#include "starling/train/ranks/link.h"
 #include "starling/train/ranks/report.h"
 
 namespace starling {
@@ -22,6 +25,11 @@ constexpr double kMegabyte = 1 << 20;
 double unix_seconds() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return static_cast<double>(std::chrono::duration_cast<std::chrono::milliseconds>(now).count()) / 1000;
+}
+
+std::string own_host() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
 // Epochs done, including the fraction of the current one.
@@ -137,10 +145,12 @@ void Monitor::begin(Run& run) {
   graph_shown_ = !fresh;
   asks_ = !folder.empty() && options_.tensorboard && train::has_event_writer();
   ranks_.clear();
-  if (folder.empty() || run.plan().rank != 0) return;
+  if (folder.empty()) return;
+  const auto hosts = run.link() != nullptr ? run.link()->gather(own_host()) : std::vector{own_host()};
+  if (run.plan().rank != 0) return;
   open(run, folder);
   running_ = events_ || log_;
-  write_event(&run, "begin", {{"resumed", !fresh}, {"starling", kVersion}});
+  write_event(&run, "begin", {{"resumed", !fresh}, {"starling", kVersion}, {"hosts", hosts}});
   if (events_) introduce(run);
 }
 

@@ -77,6 +77,14 @@ RunLock::RunLock(const std::filesystem::path& folder) {
   remove_leftovers(folder);
 }
 
+bool RunLock::held_by_other(const std::filesystem::path& folder) {
+  const int opened = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (opened < 0) return false;
+  const bool refused = ::flock(opened, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(opened);
+  return refused;
+}
+
 RunLock::~RunLock() {
   if (folder_ >= 0) ::close(folder_);
 }

@@ -17,6 +17,10 @@ class RunLock {
   RunLock(const RunLock&) = delete;
   RunLock& operator=(const RunLock&) = delete;
 
+  // True if a run holds the lock of this folder now. Takes the lock for a moment to find out, which a run that begins
+  // at that moment waits for.
+  static bool held_by_other(const std::filesystem::path& folder);
+
  private:
   int folder_ = -1;
 };

@@ -13,6 +13,7 @@ std::string to_json(const Summary& summary) {
       {"steps", summary.steps},           {"samples_per_s", summary.samples_per_s}, {"loss", summary.loss},
       {"metrics", summary.metrics},       {"wait_share", summary.wait_share},       {"skipped", summary.skipped},
       {"peak_bytes", summary.peak_bytes}, {"weights_hash", summary.weights_hash}};
+  if (summary.interrupted) json["interrupted"] = true;
   if (!summary.ranks.empty()) {
     std::vector<RankStats> stats;
     nlohmann::ordered_json& ranks = json["ranks"] = nlohmann::ordered_json::array();

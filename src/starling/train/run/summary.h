@@ -30,6 +30,7 @@ struct Summary {
   std::int64_t skipped = 0;  // updates skipped for non-finite gradients
   std::string strategy{};    // name of the distribution strategy; empty: one worker
   std::vector<RankSummary> ranks{};
+  bool interrupted = false;  // stopped on request before its end; written only where true
 };
 
 std::string to_json(const Summary& summary);

@@ -25,6 +25,7 @@ struct Panel {
 struct Figure {
   std::string title{};
   std::string x_label{};
+  bool log_x = false;  // all x above 0
   bool log_y = false;
   std::vector<std::string> runs{};  // labels
   std::vector<Panel> panels{};

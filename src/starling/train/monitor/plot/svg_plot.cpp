@@ -129,7 +129,7 @@ class SvgPlot {
       }
     }
     const auto [x_low, x_high] = x_range(figure_);
-    x_ = make_axis(x_low, x_high, 8, false, true);
+    x_ = make_axis(x_low, x_high, 8, figure_.log_x, true);
     y_ = make_axis(y_low, y_high, 5, figure_.log_y);
     top_ = top + kTop;
     text_ +=

@@ -116,7 +116,7 @@ class TextPlot {
       y_high = std::max(y_high, *std::max_element(curve.y.begin(), curve.y.end()));
     }
     const auto [x_low, x_high] = x_range(figure_);
-    const Axis x = make_axis(x_low, x_high, std::max(2, columns_ / 12), false, true);
+    const Axis x = make_axis(x_low, x_high, std::max(2, columns_ / 12), figure_.log_x, true);
     const Axis y = make_axis(y_low, y_high, std::max(2, options_.rows / 4), figure_.log_y);
     Canvas canvas(columns_, options_.rows, options_, dots_);
     for (const auto& curve : panel.curves) draw(canvas, curve, x, y);

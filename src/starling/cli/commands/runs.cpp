@@ -1,0 +1,67 @@
+#include <fmt/format.h>
+
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "starling/cli/commands.h"
+#include "starling/train/runs/run_table.h"
+
+namespace starling {
+namespace {
+
+using cli::as_usage;
+
+struct RunsArguments {
+  std::string folder = "runs";
+  train::RunTableOptions table;
+  bool json = false;
+  bool csv = false;
+};
+
+int run_runs(const RunsArguments& options) {
+  const auto folders = as_usage([&] { return train::find_runs(options.folder); });
+  std::vector<train::RunRecord> runs;
+  for (const auto& folder : folders) {
+    runs.push_back(train::read_run(folder));
+    if (!runs.back().problem.empty())
+      fmt::print(stderr, "starling: {}: not all could be read: {}\n", folder.string(), runs.back().problem);
+  }
+  if (runs.empty()) {
+    fmt::print(stderr, "starling: no runs in {}: starling train makes them in train.folder of its job\n",
+               options.folder);
+  }
+  const train::RunTable table =
+      runs.empty() ? train::RunTable{} : as_usage([&] { return make_run_table(runs, options.folder, options.table); });
+  if (options.json) {
+    std::cout << to_json(table).dump(2) << "\n";
+  } else if (!runs.empty()) {
+    std::cout << (options.csv ? to_csv(table) : to_text(table));
+  }
+  return cli::kOk;
+}
+
+}  // namespace
+
+void register_command_runs(cli::Commands& into) {
+  auto [app, o] = into.add<RunsArguments>(
+      "runs", "Lists the runs below a folder: settings that differ, metrics, times and how they ended",
+      {{"runs", "all runs below runs/"},
+       {"runs runs/sweep --sort test_accuracy --descending", "the best first"},
+       {"runs runs --filter 'optimizer.lr>=0.01' --filter state=finished --csv", "some of them, for a spreadsheet"}},
+      run_runs);
+  app.add_option("folder", o.folder, "Folder with runs, at any depth")->capture_default_str();
+  app.add_option("--sort", o.table.sort, "Column or setting to sort by, as lr, test_accuracy, seconds, started");
+  app.add_flag("--descending", o.table.descending, "Sorts from large to small");
+  app.add_option("--filter", o.table.filters,
+                 "Shows runs for which this holds: lr>0.01, state=finished, model.name!=mlp*; may be given again")
+      ->allow_extra_args(false);
+  app.add_option("--settings", o.table.settings,
+                 "Settings to show, separated by commas; nothing: those in which the runs differ")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  auto* json = app.add_flag("--json", o.json, "An array of JSON objects");
+  app.add_flag("--csv", o.csv, "Comma-separated values")->excludes(json);
+}
+
+}  // namespace starling

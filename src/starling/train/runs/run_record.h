@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace starling::train {
+
+// How a run ended. A run that was killed has left no word and counts as interrupted: it can be resumed.
+enum class RunEnd { running, finished, interrupted, failed };
+std::string_view to_string(RunEnd end);
+
+// What a run folder tells about its run. Numbers that are not known are NaN.
+struct RunRecord {
+  std::filesystem::path folder{};
+  RunEnd state = RunEnd::interrupted;
+  // By path, as optimizer.lr: all values of job.yaml; for a run of a C++ trainer, the settings that its checkpoints
+  // keep.
+  std::map<std::string, nlohmann::json> settings{};
+  std::map<std::string, double> metrics{};  // of the last evaluation
+  double steps = 0;
+  double epochs = 0;
+  double loss = 0;  // mean of the last epoch; in a run that has not ended, of the last steps
+  double samples_per_s = 0;
+  double seconds = 0;     // spent on training, including before resuming
+  double started = 0;     // seconds since 1970
+  double ended = 0;       // time of the last event
+  std::string problem{};  // what could not be read; empty: nothing
+};
+
+// True if the folder was made by a run: it has a log, a summary or checkpoints.
+bool is_run_folder(const std::filesystem::path& folder);
+
+// All run folders at and below a folder, sorted by name. Links are not followed. Throws if the folder is not there.
+std::vector<std::filesystem::path> find_runs(const std::filesystem::path& folder);
+
+// Reads what the folder holds and never throws on damaged files: they are told in `problem`.
+RunRecord read_run(const std::filesystem::path& folder);
+
+}  // namespace starling::train

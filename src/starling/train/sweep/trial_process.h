@@ -1,0 +1,33 @@
+#pragma once
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "starling/dist/launch/child.h"
+
+namespace starling::train {
+
+// Process of a trial; its output is appended to output.txt in the trial's folder. It dies with this process.
+class TrialProcess {
+ public:
+  TrialProcess(const std::vector<std::string>& command, const std::filesystem::path& folder);
+
+  bool ended();  // takes its output; never blocks
+  // Why it failed: the last line that it wrote to standard error; empty if it ended well.
+  std::string error() const;
+  void stop() { child_.signal(SIGINT); }  // asks it to save and end
+  std::vector<int> descriptors() const { return {child_.output.get(), child_.error.get(), child_.ended.get()}; }
+
+ private:
+  void take(const UniqueFd& from, std::string* last);
+
+  std::ofstream file_;
+  dist::Child child_;
+  std::string last_line_;
+  std::string partial_;
+};
+
+}  // namespace starling::train

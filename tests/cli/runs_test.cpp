@@ -1,0 +1,82 @@
+#include <nlohmann/json.hpp>
+
+#include "cli/tiny_job.h"
+
+namespace starling {
+namespace {
+
+using testing::has;
+using testing::run_starling;
+
+class CliRuns : public testing::TinyJob {
+ protected:
+  CliRuns() : TinyJob("cli-runs") {}
+};
+
+TEST_F(CliRuns, ListsRunsWithWhatDiffersAndHowTheyEnded) {
+  ASSERT_EQ(train().code, 0);
+  const std::string second = " --set optimizer.lr=0.5 --set train.folder=" + quoted(runs() / "second");
+  ASSERT_EQ(train(second + " --pause-after 1").code, 0);
+  const auto json = run_starling("runs " + quoted(runs()) + " --json --sort lr --descending");
+  ASSERT_EQ(json.code, 0) << json.err;
+  const auto rows = nlohmann::json::parse(json.out);
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0].at("run"), "second");
+  EXPECT_EQ(rows[0].at("state"), "interrupted");
+  EXPECT_EQ(rows[0].at("epochs"), 1.0);
+  EXPECT_EQ(rows[1].at("state"), "finished");
+  EXPECT_EQ(rows[1].at("epochs"), 2.0);
+  EXPECT_EQ(rows[1].at("optimizer.lr"), 0.02);
+  EXPECT_TRUE(rows[1].at("test_accuracy").is_number());
+  EXPECT_FALSE(rows[1].contains("data.batch"));
+  const auto text = run_starling("runs " + quoted(runs()));
+  for (const char* part : {"lr", "test_accuracy", "first", "interrupted"}) EXPECT_TRUE(has(text.out, part)) << text.out;
+  const auto some = run_starling("runs " + quoted(runs()) + " --filter state=finished --csv");
+  EXPECT_TRUE(has(some.out, "\nfirst,finished,") && !has(some.out, "\nsecond,")) << some.out;
+}
+
+TEST_F(CliRuns, RefusesNamesItDoesNotKnowAndTellsAnEmptyFolder) {
+  EXPECT_EQ(run_starling("runs /nowhere/at/all").code, 2);
+  const auto empty = run_starling("runs " + quoted(folder_.path()));
+  EXPECT_EQ(empty.code, 0);
+  EXPECT_TRUE(has(empty.err, "no runs in")) << empty.err;
+  EXPECT_EQ(run_starling("runs " + quoted(folder_.path()) + " --json").out, "[]\n");
+  ASSERT_EQ(train().code, 0);
+  const auto sort = run_starling("runs " + quoted(runs()) + " --sort tset_accuracy");
+  EXPECT_EQ(sort.code, 2);
+  EXPECT_TRUE(has(sort.err, "did you mean 'test_accuracy'?")) << sort.err;
+}
+
+TEST_F(CliRuns, ARunPausedAfterAnEpochEndsWithTheSameWeights) {
+  ASSERT_EQ(train().code, 0);
+  const std::string other = "--set train.folder=" + quoted(runs() / "other");
+  const auto paused = train(other + " --pause-after 1");
+  ASSERT_EQ(paused.code, 0) << paused.err;
+  EXPECT_TRUE(has(paused.out, "paused at step 5, after 1 of 2 epochs")) << paused.out;
+  ASSERT_EQ(train(other).code, 0);
+  const auto hash = [&](const char* name) {
+    return nlohmann::json::parse(testing::file_text(runs() / name / "summary.json")).at("weights_hash");
+  };
+  EXPECT_EQ(hash("first"), hash("other"));
+}
+
+// A run of a C++ program is one without job.yaml.
+TEST_F(CliRuns, RunsOfProgramsAreTakenWithAJobThatHasTheNetwork) {
+  ASSERT_EQ(train().code, 0);
+  std::filesystem::remove(run() / "job.yaml");
+  const auto inspected = run_starling("inspect run " + of_run());
+  EXPECT_EQ(inspected.code, 0) << inspected.err;
+  EXPECT_TRUE(has(inspected.out, "made by a C++ program") && has(inspected.out, "weights_hash")) << inspected.out;
+  for (const std::string command : {"eval ", "export "}) {
+    const auto refused = run_starling(command + of_run());
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_TRUE(has(refused.err, "give --job JOB.yaml")) << refused.err;
+    EXPECT_EQ(run_starling(command + of_run() + " --job " + job()).code, 0);
+  }
+  EXPECT_TRUE(std::filesystem::exists(run() / "model" / "model.json"));
+  EXPECT_TRUE(has(run_starling("report " + of_run()).err, "--job"));
+  EXPECT_EQ(run_starling("report " + of_run() + " --job " + job()).err, "");
+}
+
+}  // namespace
+}  // namespace starling
