@@ -165,7 +165,8 @@ TEST(Sources, ImageFoldersHaveAClassForEachFolder) {
     EXPECT_EQ(made[63] == 0, fit == "pad") << fit;  // black below a wide image
   }
   write_text(folder / "cat/broken.png", "nothing");
-  const auto broken = source(yaml);
+  EXPECT_EQ(source(yaml).train->size(), 3) << "a file that is no picture is left out";
+  const auto broken = source(yaml.substr(0, yaml.size() - 1) + ", strict: true}");
   EXPECT_NE(error_of([&] { all_of(*broken.train); }).find("broken.png"), std::string::npos);
   EXPECT_NE(error_of([] { source("{name: image_folder, folder: /no/such}"); }).find("/no/such"), std::string::npos);
 }
@@ -229,6 +230,50 @@ TEST(Sources, CsvHasNumbersCategoriesAndClasses) {
   EXPECT_EQ(streamed[1].to_vector(), all[1].to_vector());
   EXPECT_NE(error_of([&] { source("{name: csv, train: ['" + file + "'], label: kindd}"); }).find("did you mean 'kind'"),
             std::string::npos);
+}
+
+TEST(Sources, CsvStandardisesNumbersAndLeavesWordsAlone) {
+  const TemporaryFolder folder;
+  const std::string file = (folder / "a.csv").string();
+  write_text(file, "x,same,colour,y\n1,7,red,0\n,7,blue,1\n5,7,red,1\n");
+  const auto splits =
+      source("{name: csv, train: ['" + file + "'], label: y, categories: [colour], missing: mean, standardise: true}");
+  // Mean 3 and deviation 2 of what is there; a gap becomes the mean, a constant column 0.
+  EXPECT_EQ(all_of(*splits.train)[0].to_vector(), (Values{-1, 0, 0, 1, 0, 0, 1, 0, 1, 0, 0, 1}));
+}
+
+TEST(Sources, CsvTakesSeveralTargets) {
+  const TemporaryFolder folder;
+  const std::string file = (folder / "a.csv").string();
+  write_text(file, "x,a,b\n1,2,3\n4,5,6\n");
+  const std::string head = "{name: csv, train: ['" + file + "'], ";
+  const auto splits = source(head + "targets: [b, a]}");
+  EXPECT_EQ(to_string(splits.train->fields()[1]), "f32[2]");
+  EXPECT_EQ(all_of(*splits.train)[0].to_vector(), (Values{1, 4}));
+  EXPECT_EQ(all_of(*splits.train)[1].to_vector(), (Values{3, 2, 6, 5}));
+  EXPECT_EQ(splits.target_names, (std::vector<std::string>{"b", "a"}));
+  const auto stream = source(head + "targets: [b, a], streamed: true}");
+  EXPECT_EQ(all_of(*stream.train_shards)[1].to_vector(), (Values{3, 2, 6, 5}));
+  EXPECT_NE(error_of([&] { source(head + "targets: [b], label: a}"); }).find("a label or targets"), std::string::npos);
+  const std::string missing = error_of([&] { source(head + "targets: [c, d]}"); });
+  EXPECT_NE(missing.find("expected the columns 'c', 'd', got 3 others: x, a, b"), std::string::npos) << missing;
+}
+
+TEST(Sources, CsvTextGivesIdsAndClasses) {
+  const TemporaryFolder folder;
+  const std::string file = (folder / "a.csv").string();
+  write_text(file, "t,c\n\"Ham, eggs\",food\neggs and a car,car\n,food\n");
+  const std::string head = "{name: csv_text, train: ['" + file + "'], text: t, label: c, length: 3, ";
+  const auto splits = source(head + "vocabulary: 100}");
+  EXPECT_EQ(splits.class_names, (std::vector<std::string>{"car", "food"}));
+  // By frequency, then by name: eggs 2; "," a and car ham.
+  EXPECT_EQ(all_of(*splits.train)[0].to_vector(), (Values{7, 3, 2, 2, 5, 4, 0, 0, 0}));
+  EXPECT_EQ(all_of(*splits.train)[1].to_vector(), (Values{1, 0, 1}));
+  EXPECT_EQ(splits.vocabulary, 8);
+  EXPECT_EQ(source(head + "vocabulary: 4}").vocabulary, 4);
+  EXPECT_EQ(source(head + "vocabulary: 50, tokens: hashed}").vocabulary, 50);
+  write_text(file, "t,c\nham,food\neggs,\n");
+  EXPECT_NE(error_of([&] { source(head + "vocabulary: 100}"); }).find("a.csv:3: expected a class"), std::string::npos);
 }
 
 TEST(Sources, CsvPredictsNumbersAndCountsClassesInOrder) {
@@ -463,8 +508,8 @@ TEST(Sources, ShardsAndTransformsGoThroughTheLoader) {
 
 TEST(Sources, AllHaveASchemaAndADescription) {
   for (const auto& [name, kind] : source_kinds().all()) EXPECT_FALSE(kind.doc.empty()) << name;
-  for (const char* name : {"fashion_mnist", "mnist", "cifar10", "cifar100", "image_folder", "csv", "npy", "text",
-                           "dictionary", "tfrecord", "webdataset", "safetensors", "synthetic"}) {
+  for (const char* name : {"fashion_mnist", "mnist", "cifar10", "cifar100", "image_folder", "csv", "csv_text", "npy",
+                           "text", "dictionary", "tfrecord", "webdataset", "safetensors", "synthetic"}) {
     EXPECT_TRUE(source_kinds().contains(name)) << name;
   }
 }

@@ -77,6 +77,19 @@ double weight_of(const Objective::Outputs& out, const Batch& batch) {
   return out.weight.defined() ? out.weight.item() : static_cast<double>(batch.size);
 }
 
+// Names of the model's classes. Labels count by number, so data whose classes differ is told about.
+const std::vector<std::string>& names_of_classes(const ModelSignature& signature, const train::PreparedJob& prepared) {
+  const auto& own = signature.class_names;
+  const auto& given = prepared.data.splits.class_names;
+  if (own.empty()) return given;
+  if (!given.empty() && own != given)
+    fmt::print(stderr,
+               "starling: warning: the model has the classes ({}), the data ({}): labels are compared by number; "
+               "data.class_names sets their order\n",
+               fmt::join(own, ", "), fmt::join(given, ", "));
+  return own;
+}
+
 // Evaluates eagerly, batch by batch, since a saved model is a compiled program that cannot be traced into another.
 Evaluation evaluate_model(const EvalArguments& options, const train::PreparedJob& prepared) {
   SavedModel model = SavedModel::load(options.what, {.threads = options.threads}).value();
@@ -85,6 +98,7 @@ Evaluation evaluate_model(const EvalArguments& options, const train::PreparedJob
   const auto loader = make_loader(prepared);
   Evaluation found;
   bool knows_loss = true;
+  const auto& names = names_of_classes(model.signature(), prepared);
   const NoGrad no_grad;
   net.eval();
   while (const Batch* batch = loader->next()) {
@@ -99,8 +113,7 @@ Evaluation evaluate_model(const EvalArguments& options, const train::PreparedJob
     const double value = metric.metric->value();
     if (!knows_loss && std::isnan(value)) continue;  // derived from the loss
     found.metrics[metric.name] = value;
-    if (auto table = metric.metric->table(prepared.data.splits.class_names); !table.empty())
-      found.tables[metric.name] = std::move(table);
+    if (auto table = metric.metric->table(names); !table.empty()) found.tables[metric.name] = std::move(table);
   }
   return found;
 }

@@ -49,14 +49,30 @@ void fit_targets(zoo::Net& net, const ModelJob& job, const JobData& data) {
   if (!open.empty()) net = zoo::with(net, open);
 }
 
-zoo::Recipe fit_model(Job& job, const JobData& data) {
-  if (job.model.layers) return declared_recipe(*job.model.layers, data);
+// Numbers to predict make a classifier of the zoo a regression, with an output for each of them.
+void make_regression(zoo::Recipe& recipe, const JobData& data) {
+  if (data.targets == 0 || recipe.objective != "classify") return;
+  recipe.objective = "regress";
+  if (recipe.fields.size() > 1) recipe.fields[1] = {.sample = data.fields.at(1).shape};
+}
+
+zoo::Recipe fit_model(Job& job, JobData& data) {
+  if (job.model.layers) {
+    if (!nn::reads_ids(*job.model.layers)) convert_to_numbers(data);
+    return declared_recipe(*job.model.layers, data);
+  }
   zoo::Net& net = *job.model.net;
-  net = zoo::fitted(net, data.facts, job.model.given);
+  zoo::DataFacts facts = data.facts;
+  if (data.targets > 0) facts.classes = data.targets;
+  net = zoo::fitted(net, facts, job.model.given);
   fit_targets(net, job.model, data);
   check_option(net, "classes", data.facts.classes);
   check_option(net, "vocabulary", data.facts.vocabulary);
-  return net.make();
+  zoo::Recipe recipe = net.make();
+  const bool reads_ids = !recipe.fields.empty() && recipe.fields[0].below > 0;
+  if (!reads_ids) convert_to_numbers(data);
+  make_regression(recipe, data);
+  return recipe;
 }
 
 }  // namespace
