@@ -33,8 +33,8 @@ void PictureDataset::leave_out_strangers() {
   });
   if (count == 0) return;
   if (count > kMostNamed) named += fmt::format("\n  and {} more", count - kMostNamed);
-  warn(fmt::format("[image_folder] {} of {} files in {} left out (strict: true refuses them):{}", count, all,
-                   options_.folder, named));
+  warn_once_for_all_ranks(fmt::format("[image_folder] {} of {} files in {} left out (strict: true refuses them):{}",
+                                      count, all, options_.folder, named));
 }
 
 std::vector<TensorType> PictureDataset::fields() const {
