@@ -149,6 +149,10 @@ TEST_F(CliOwnData, ArraysOfEveryNumberTrainAndPredictAsTheyLie) {
   const Ran checked = run_starling("validate " + run + ".yaml --set train.folder=" + run);
   EXPECT_EQ(checked.code, 0) << checked.err;
   EXPECT_TRUE(has(checked.out, "objective   regress")) << checked.out;
+  EXPECT_TRUE(has(checked.out, "f32[2], f32[] (converted to f32 where the network begins)")) << checked.out;
+  const Ran ids = run_starling("validate " + run + ".yaml --set model='{name: gru}'");
+  EXPECT_NE(ids.code, 0);
+  EXPECT_TRUE(has(ids.err, "expected token ids, i64") && has(ids.err, "x.astype('int64')")) << ids.err;
 }
 
 // Rows whose class depends on the colour and on the size.
@@ -184,6 +188,15 @@ TEST_F(CliOwnData, TablesPredictFromColumnsByName) {
     right += likeliest(rows[i]) == (apple ? "apple" : "plum") ? 1 : 0;
   }
   EXPECT_GE(right, 76);
+
+  // A job with another training file learns other words and means.
+  write("other.csv", shapes_csv(true) + "99,9000,green,3,plum\n");
+  std::string other = file_text(run + ".yaml");
+  other.replace(other.find("shapes.csv"), 10, "other.csv");
+  std::ofstream(path() + "/other.yaml") << other;
+  const std::string evaluate = "eval " + run + "/model --set data.split.test=0.2 --data ";
+  EXPECT_FALSE(has(run_starling(evaluate + run + ".yaml").err, "warning"));
+  EXPECT_TRUE(has(run_starling(evaluate + path() + "/other.yaml").err, "not read as the model's training data was"));
 
   write("short.csv", "colour,weigth\nred,1\n");
   const Ran missing = run_starling("predict " + run + " " + path() + "/short.csv");

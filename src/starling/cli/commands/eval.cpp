@@ -9,6 +9,7 @@
 #include "starling/cli/commands.h"
 #include "starling/cli/job_file.h"
 #include "starling/data/loading/loader.h"
+#include "starling/data/tokenizers/tokenizer.h"
 #include "starling/ops/def/apply.h"
 #include "starling/train/job/prepared_job.h"
 #include "starling/train/loop/evaluator.h"
@@ -90,6 +91,17 @@ const std::vector<std::string>& names_of_classes(const ModelSignature& signature
   return own;
 }
 
+// Words, means and vocabularies are learned from the training files that a job names: those of other files would make
+// other features of the same rows.
+void warn_of_other_reading(const ModelSignature& signature, const train::PreparedJob& prepared) {
+  const data::DataSplits& splits = prepared.data.splits;
+  const auto tokenizer = splits.tokenizer ? splits.tokenizer->json() : nlohmann::json();
+  if (signature.raw.is_null() || (signature.raw == splits.raw && signature.tokenizer == tokenizer)) return;
+  fmt::print(stderr,
+             "starling: warning: the data is not read as the model's training data was (columns, words, means or "
+             "vocabulary differ): leave data.train as it was and name other rows in data.test\n");
+}
+
 // Evaluates eagerly, batch by batch, since a saved model is a compiled program that cannot be traced into another.
 Evaluation evaluate_model(const EvalArguments& options, const train::PreparedJob& prepared) {
   SavedModel model = SavedModel::load(options.what, {.threads = options.threads}).value();
@@ -99,6 +111,7 @@ Evaluation evaluate_model(const EvalArguments& options, const train::PreparedJob
   Evaluation found;
   bool knows_loss = true;
   const auto& names = names_of_classes(model.signature(), prepared);
+  warn_of_other_reading(model.signature(), prepared);
   const NoGrad no_grad;
   net.eval();
   while (const Batch* batch = loader->next()) {

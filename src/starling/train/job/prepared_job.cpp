@@ -56,9 +56,18 @@ void make_regression(zoo::Recipe& recipe, const JobData& data) {
   if (recipe.fields.size() > 1) recipe.fields[1] = {.sample = data.fields.at(1).shape};
 }
 
+// Samples as the network reads them: token ids or numbers.
+void fit_samples(JobData& data, bool reads_ids) {
+  if (!reads_ids) return convert_to_numbers(data);
+  check(data.fields.at(0).dtype == DType::i64,
+        "[train] expected token ids, i64, for a network that begins with an embedding, got {} from the data (texts: "
+        "data.name: csv_text or text; arrays: save them by x.astype('int64'))",
+        to_string(data.fields[0]));
+}
+
 zoo::Recipe fit_model(Job& job, JobData& data) {
   if (job.model.layers) {
-    if (!nn::reads_ids(*job.model.layers)) convert_to_numbers(data);
+    fit_samples(data, nn::reads_ids(*job.model.layers));
     return declared_recipe(*job.model.layers, data);
   }
   zoo::Net& net = *job.model.net;
@@ -69,8 +78,7 @@ zoo::Recipe fit_model(Job& job, JobData& data) {
   check_option(net, "classes", data.facts.classes);
   check_option(net, "vocabulary", data.facts.vocabulary);
   zoo::Recipe recipe = net.make();
-  const bool reads_ids = !recipe.fields.empty() && recipe.fields[0].below > 0;
-  if (!reads_ids) convert_to_numbers(data);
+  fit_samples(data, !recipe.fields.empty() && recipe.fields[0].below > 0);
   make_regression(recipe, data);
   return recipe;
 }
