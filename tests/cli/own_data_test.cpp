@@ -112,6 +112,11 @@ TEST_F(CliOwnData, FilesThatAreNoPicturesAreLeftOutAndNamed) {
   for (const char* name : {"page.png: it is neither", "empty.jpg: it is empty", "cut.png"})
     EXPECT_TRUE(has(ran.err, name)) << ran.err;
   EXPECT_EQ(ran.err.find("cut.png"), ran.err.rfind("cut.png")) << "told once, not every epoch: " << ran.err;
+  const Ran folder = run_starling("predict " + run + " " + path() + "/pictures/red --json");
+  EXPECT_EQ(folder.code, 0) << folder.err;
+  EXPECT_EQ(json::parse(folder.out).size(), 16U);
+  EXPECT_TRUE(has(folder.err, "page.png") && has(folder.err, "3 of 19 so far")) << folder.err;
+  EXPECT_NE(run_starling("predict " + run + " " + path() + "/pictures/red/cut.png").code, 0);
   const Ran strict = run_starling("train " + run + ".yaml --progress off --set train.folder=" + run +
                                   "-strict --set data.strict=true");
   EXPECT_NE(strict.code, 0);

@@ -4,13 +4,16 @@
 #include <cstring>
 #include <filesystem>
 
+#include "starling/base/error.h"
 #include "starling/base/file.h"
+#include "starling/base/result.h"
 #include "starling/cli/cli.h"
 #include "starling/cli/predict_input.h"
 #include "starling/data/formats/host_bytes.h"
 #include "starling/data/formats/image.h"
 #include "starling/data/raw/picture_reader.h"
 #include "starling/data/raw/raw.h"
+#include "starling/data/raw/warning.h"
 
 namespace starling::cli {
 namespace {
@@ -56,20 +59,32 @@ Tensor read_planes(const fs::path& path, const ModelSignature& signature) {
 
 }  // namespace
 
+// A file of a folder that is no picture does not end the others.
 PredictInput read_pictures(const std::string& path, const ModelSignature& signature) {
   const auto files = pictures_in(path);
   const ModelField& wanted = signature.inputs[0];
   Shape shape = wanted.sample;
   shape.insert(0, std::ssize(files));
-  PredictInput input{empty(shape, wanted.dtype), {}};
-  auto* to = static_cast<std::byte*>(input.batch.raw());
+  const Tensor all = empty(shape, wanted.dtype);
+  auto* to = static_cast<std::byte*>(all.raw());
+  PredictInput input;
+  std::size_t left_out = 0;
   for (const auto& file : files) {
-    const Tensor one = transformed(read_planes(file, signature), signature, file.string());
+    const auto planes = attempt([&] { return read_planes(file, signature); });
+    if (!planes) {
+      if (!fs::is_directory(path)) fail("{}", planes.error());
+      data::warn(fmt::format("{} (left out, {} of {} so far)", planes.error(), ++left_out, files.size()));
+      continue;
+    }
+    const Tensor one = transformed(*planes, signature, file.string());
     const auto bytes = data::host_bytes(one);
     std::memcpy(to, bytes.data(), bytes.size());
     to += bytes.size();
     input.names.push_back(file.string());
   }
+  check(!input.names.empty(), "[predict] expected sound pictures in {}, got only damaged ones", path);
+  shape[0] = std::ssize(input.names);
+  input.batch = view_of(all, shape, contiguous_strides(shape), 0);
   return input;
 }
 

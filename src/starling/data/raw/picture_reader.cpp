@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <fstream>
+#include <span>
 
 #include "starling/base/error.h"
 #include "starling/base/file.h"

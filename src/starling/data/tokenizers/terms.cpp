@@ -1,6 +1,7 @@
 #include "starling/data/tokenizers/terms.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "starling/base/error.h"
 #include "starling/data/tokenizers/byte_text.h"
