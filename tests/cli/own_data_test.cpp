@@ -208,6 +208,9 @@ TEST_F(CliOwnData, TablesPredictFromColumnsByName) {
   EXPECT_NE(missing.code, 0);
   EXPECT_TRUE(has(missing.err, "expected the columns 'size', 'weight', got 2 others: colour, weigth")) << missing.err;
   EXPECT_TRUE(has(missing.err, "did you mean 'weigth'?")) << missing.err;
+  write("words.csv", "size,colour,weight\nbig,red,1\n");
+  const Ran words = run_starling("predict " + run + " " + path() + "/words.csv");
+  EXPECT_TRUE(has(words.err, "words.csv:2: expected a number in the column 'size', got 'big'\n")) << words.err;
   const Ran told = run_starling("inspect model " + run + "/model --signature");
   EXPECT_TRUE(has(told.out, "reads       {\"kind\":\"table\"")) << told.out;
 }

@@ -1,5 +1,7 @@
 #include "starling/data/raw/table_reader.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -124,6 +126,7 @@ TableReader TableReader::from_json(const nlohmann::json& json) {
   }
   // A row that was dropped would leave predictions without their place: it is told instead.
   if (schema->missing == CsvSchema::Missing::drop) schema->missing = CsvSchema::Missing::refuse;
+  schema->fixed = true;
   check_sizes(*schema);
   made.schema = std::move(schema);
   return made;

@@ -1,5 +1,7 @@
 #include "starling/data/records/csv_table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -180,17 +182,19 @@ template <class Cell, class Where>
 bool CsvRow::decode(const Cell& cell, const Where& where, float* features, void* label) const {
   using Missing = CsvSchema::Missing;
   const CsvSchema& schema = *schema_;
-  const auto refuse = [&](const char* expected, const std::string& column, std::string_view given) {
-    fail("[csv] {}: expected {} in the column '{}', got '{}'", where(), expected, column, given.substr(0, 60));
+  const auto refuse = [&](const char* expected, const std::string& column, std::string_view given,
+                          const char* advice = "") {
+    fail("[csv] {}: expected {} in the column '{}', got '{}'{}", where(), expected, column, given.substr(0, 60),
+         schema.fixed ? "" : advice);
   };
   for (std::size_t i = 0; i < numbers_.size(); ++i) {
     const std::string_view text = cell(numbers_[i]);
     double value = 0;
     if (!parse_number(text, value) || !std::isfinite(value)) {
       if (!schema.is_missing(text))
-        refuse("a number (a column of words goes into categories, one of no use into ignore)", schema.numbers[i], text);
+        refuse("a number", schema.numbers[i], text, " (list a column of words in categories, a useless one in ignore)");
       switch (schema.missing) {
-        case Missing::refuse: refuse("a number (missing: mean fills gaps)", schema.numbers[i], text); break;
+        case Missing::refuse: refuse("a number", schema.numbers[i], text, " (missing: mean fills gaps)"); break;
         case Missing::drop: return false;
         case Missing::zero: value = 0; break;
         case Missing::nan: value = std::numeric_limits<double>::quiet_NaN(); break;

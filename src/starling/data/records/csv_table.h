@@ -25,6 +25,7 @@ struct CsvSchema {
   Label label_kind = Label::none;
   Missing missing = Missing::refuse;  // how to treat an empty number or one of missing_words
   std::vector<std::string> missing_words{"", "NA", "N/A", "nan", "NaN", "null", "?"};
+  bool fixed = false;        // of a saved model: errors give no advice on how to choose columns
   bool standardise = false;  // numeric columns become (x - mean) / standard deviation
 
   // Filled by learn(): the sorted words of each category, means and standard deviations of the numeric columns.
