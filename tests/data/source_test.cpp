@@ -165,7 +165,8 @@ TEST(Sources, ImageFoldersHaveAClassForEachFolder) {
     EXPECT_EQ(made[63] == 0, fit == "pad") << fit;  // black below a wide image
   }
   write_text(folder / "cat/broken.png", "nothing");
-  const auto broken = source(yaml);
+  EXPECT_EQ(source(yaml).train->size(), 3) << "a file that is no picture is left out";
+  const auto broken = source(yaml.substr(0, yaml.size() - 1) + ", strict: true}");
   EXPECT_NE(error_of([&] { all_of(*broken.train); }).find("broken.png"), std::string::npos);
   EXPECT_NE(error_of([] { source("{name: image_folder, folder: /no/such}"); }).find("/no/such"), std::string::npos);
 }
@@ -463,8 +464,8 @@ TEST(Sources, ShardsAndTransformsGoThroughTheLoader) {
 
 TEST(Sources, AllHaveASchemaAndADescription) {
   for (const auto& [name, kind] : source_kinds().all()) EXPECT_FALSE(kind.doc.empty()) << name;
-  for (const char* name : {"fashion_mnist", "mnist", "cifar10", "cifar100", "image_folder", "csv", "npy", "text",
-                           "dictionary", "tfrecord", "webdataset", "safetensors", "synthetic"}) {
+  for (const char* name : {"fashion_mnist", "mnist", "cifar10", "cifar100", "image_folder", "csv", "csv_text", "npy",
+                           "text", "dictionary", "tfrecord", "webdataset", "safetensors", "synthetic"}) {
     EXPECT_TRUE(source_kinds().contains(name)) << name;
   }
 }

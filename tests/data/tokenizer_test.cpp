@@ -8,6 +8,7 @@
 #include "starling/base/philox.h"
 #include "starling/data/tokenizers/bpe.h"
 #include "starling/data/tokenizers/byte_text.h"
+#include "starling/data/tokenizers/terms.h"
 #include "testing/temporary_folder.h"
 
 namespace starling::data {
@@ -47,6 +48,34 @@ TEST(WordTokens, KeepTheMostFrequentWords) {
   EXPECT_EQ(tokens->encode("the dog sat the cat"), (Ids{1, 0, 0, 1, 2}));
   EXPECT_EQ(tokens->decode(Ids{1, 2, 0}), "the cat <unknown>");
   EXPECT_EQ(WordTokenizer::of_text("a a b", {.least_count = 2})->size(), 2);
+}
+
+TEST(Terms, AreWordsAndMarks) {
+  const auto terms = [](const std::string& text, TermOptions options = {}) { return terms_of(text, options); };
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(terms("Don't stop, NOW!  'ok'"), (Texts{"don't", "stop", ",", "now", "!", "'", "ok", "'"}));
+  EXPECT_EQ(terms("Grüße 3.5"), (Texts{"grüße", "3", ".", "5"}));
+  EXPECT_EQ(terms("Ab ü", {.characters = true, .lower = false}), (Texts{"A", "b", "ü"}));
+  EXPECT_TRUE(terms(" \t\n").empty());
+}
+
+TEST(Terms, AreKeptByFrequencyOrByHashAndComeBackFromJson) {
+  const auto counted = TermVocabulary::of_texts({"b a b", "c b a"}, {}, 4);
+  EXPECT_EQ(counted->size(), 4);
+  EXPECT_EQ(counted->encode("A b c new"), (Ids{3, 2, 1, 1}));
+  EXPECT_EQ(counted->decode(Ids{3, 2, 1, 0}), "a b <unknown>");
+  const HashedTerms hashed(50, {.lower = false});
+  const auto ids = hashed.encode("one two three two");
+  EXPECT_EQ(ids[1], ids[3]);
+  for (const auto id : ids) EXPECT_TRUE(id >= 1 && id < 50) << id;
+  EXPECT_NE(hashed.encode("One"), hashed.encode("one"));
+  for (const Tokenizer* tokenizer :
+       {static_cast<const Tokenizer*>(counted.get()), static_cast<const Tokenizer*>(&hashed)}) {
+    const auto again = parse_tokenizer(tokenizer->json().dump(), "kept");
+    EXPECT_EQ(again->json(), tokenizer->json());
+    EXPECT_EQ(again->encode("One two, b c"), tokenizer->encode("One two, b c"));
+  }
+  EXPECT_NE(error_of([] { HashedTerms(1, {}); }), "");
 }
 
 TEST(Bpe, PiecesAreTheText) {

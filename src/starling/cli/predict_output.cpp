@@ -9,6 +9,7 @@
 #include "starling/base/file.h"
 #include "starling/cli/cli.h"
 #include "starling/data/formats/npy.h"
+#include "starling/data/raw/raw.h"
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/softmax.h"
 
@@ -37,6 +38,36 @@ std::string class_name(const ModelSignature& signature, std::int64_t index) {
   return at < signature.class_names.size() ? signature.class_names[at] : fmt::format("class {}", index);
 }
 
+std::string target_name(const ModelSignature& signature, std::size_t index) {
+  return index < signature.target_names.size() ? signature.target_names[index] : fmt::format("value_{}", index);
+}
+
+// Name of a sample on a line of its own: texts are cut short and stay on the line.
+std::string shown_name(const std::string& name, const ModelSignature& signature) {
+  constexpr std::size_t kMost = 60;
+  if (data::raw_kind(signature.raw) != "texts") return name;
+  std::string line = name;
+  std::replace_if(
+      line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r' || c == '\t'; }, ' ');
+  if (line.size() <= kMost) return line;
+  std::size_t end = kMost;
+  while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xC0U) == 0x80U) --end;  // not inside of a character
+  return line.substr(0, end) + "…";
+}
+
+// Values of a sample: with the names of the targets where the model knows them all.
+std::string values_text(std::span<const float> values, const ModelSignature& signature) {
+  const auto shown = std::min<std::size_t>(values.size(), kMostShown);
+  std::string line;
+  if (signature.target_names.size() == values.size()) {
+    for (std::size_t i = 0; i < shown; ++i)
+      line += fmt::format("{}{} {:.6g}", i == 0 ? "" : ", ", target_name(signature, i), values[i]);
+  } else {
+    line = fmt::format("{:.6g}", fmt::join(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(shown), " "));
+  }
+  return shown < values.size() ? line + fmt::format(" … ({} values)", values.size()) : line;
+}
+
 std::string cell(const std::string& text) {
   if (text.find_first_of(",\"\n") == std::string::npos) return text;
   std::string out = "\"";
@@ -63,11 +94,9 @@ std::string to_text(const Predictions& p, const ModelSignature& signature, std::
                             values[static_cast<std::size_t>(index)]);
       }
     } else {
-      const auto shown = std::min<std::size_t>(values.size(), kMostShown);
-      line = fmt::format("{:.6g}", fmt::join(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(shown), " "));
-      if (shown < values.size()) line += fmt::format(" … ({} values)", values.size());
+      line = values_text(values, signature);
     }
-    out += fmt::format("{}: {}\n", p.names[static_cast<std::size_t>(row)], line);
+    out += fmt::format("{}: {}\n", shown_name(p.names[static_cast<std::size_t>(row)], signature), line);
   }
   return out;
 }
@@ -86,6 +115,8 @@ nlohmann::ordered_json to_json(const Predictions& p, const ModelSignature& signa
       }
     } else {
       one["values"] = std::vector<float>(values.begin(), values.end());
+      for (std::size_t i = 0; signature.target_names.size() == values.size() && i < values.size(); ++i)
+        one["targets"][target_name(signature, i)] = values[i];
     }
     list.push_back(std::move(one));
   }
@@ -96,7 +127,7 @@ std::string to_csv(const Predictions& p, const ModelSignature& signature) {
   std::string out = "input";
   const auto each = static_cast<std::int64_t>(p.values.size(0) > 0 ? row_of(p, 0).size() : 0);
   for (std::int64_t i = 0; i < each; ++i)
-    out += "," + (p.classes ? cell(class_name(signature, i)) : fmt::format("value_{}", i));
+    out += "," + cell(p.classes ? class_name(signature, i) : target_name(signature, static_cast<std::size_t>(i)));
   out += "\n";
   for (std::int64_t row = 0; row < p.values.size(0); ++row) {
     out += cell(p.names[static_cast<std::size_t>(row)]);

@@ -28,6 +28,12 @@ struct DataSplits {
   std::int64_t target_vocabulary = 0;                   // number of token ids of target sequences; 0: none
   std::shared_ptr<const Tokenizer> tokenizer{};         // of tokens, or of source sequences
   std::shared_ptr<const Tokenizer> target_tokenizer{};  // of target sequences, if it differs
+  std::vector<std::string> target_names{};              // of the numbers to predict; may be empty
+  // How a file or row of the user becomes a sample, by the kinds of data/raw/raw.h; null: not described. Saved models
+  // keep it, so that predictions begin with the same files as training.
+  nlohmann::json raw{};
+  // Transforms, by their names in jobs, that the source has already applied to its samples.
+  nlohmann::json raw_transforms = nlohmann::json::array();
 };
 
 using SourceKinds = Kinds<std::function<DataSplits()>>;  // making the function is cheap; calling it reads the files

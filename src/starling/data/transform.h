@@ -58,6 +58,8 @@ class Transform {
   virtual std::vector<TensorType> fields(std::vector<TensorType> in) const = 0;
   // Transforms one sample. `out` has the types that fields() returned; `in` and `out` never overlap.
   virtual void apply(std::span<const FieldView> in, std::span<const FieldView> out, const SampleKey& key) const = 0;
+  // True if the result depends on random draws: augmentation, which predictions leave out.
+  virtual bool random() const { return false; }
 };
 
 // A transform of whole batches that mixes samples (mixup, cutmix). Const and thread-safe.

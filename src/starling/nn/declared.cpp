@@ -135,12 +135,6 @@ DeclaredNet make(const Entry& entry, std::span<const TensorType> samples) {
   }
 }
 
-bool looks_up_ids(const ConfigNode& layers) {
-  const Entries entries(layers);
-  const auto& all = entries.all();
-  return all[0].chosen.name == "embedding" || all[0].chosen.name == "embedding_bag";
-}
-
 }  // namespace
 
 DeclaredNet declared_layers(const ConfigNode& layers, const TensorType& sample) {
@@ -162,7 +156,13 @@ std::shared_ptr<Module> declared_net(const ConfigNode& layers, const TensorType&
 }
 
 std::shared_ptr<Module> declared_net(const ConfigNode& layers, const Shape& sample) {
-  return declared_net(layers, TensorType{looks_up_ids(layers) ? DType::i64 : DType::f32, sample});
+  return declared_net(layers, TensorType{reads_ids(layers) ? DType::i64 : DType::f32, sample});
+}
+
+bool reads_ids(const ConfigNode& layers) {
+  const Entries entries(layers);
+  const auto& all = entries.all();
+  return all[0].chosen.name == "embedding" || all[0].chosen.name == "embedding_bag";
 }
 
 void check_layers(const ConfigNode& layers) { const Entries entries(layers); }

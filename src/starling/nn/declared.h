@@ -20,6 +20,9 @@ std::shared_ptr<Module> declared_net(const ConfigNode& layers, const TensorType&
 // Overload for f32 samples, or for ids (i64) when the first layer is an embedding.
 std::shared_ptr<Module> declared_net(const ConfigNode& layers, const Shape& sample);
 
+// True if the first layer looks up ids (i64): an embedding.
+bool reads_ids(const ConfigNode& layers);
+
 // A network and its output type for one sample.
 struct DeclaredNet {
   std::shared_ptr<Module> module;

@@ -8,6 +8,7 @@
 #include "starling/cli/commands.h"
 #include "starling/cli/job_file.h"
 #include "starling/data/loading/loader.h"
+#include "starling/data/tokenizers/tokenizer.h"
 #include "starling/ops/def/apply.h"
 #include "starling/train/job/job_evaluation.h"
 #include "starling/train/loop/evaluator.h"
@@ -59,6 +60,30 @@ double weight_of(const Objective::Outputs& out, const Batch& batch) {
   return out.weight.defined() ? out.weight.item() : static_cast<double>(batch.size);
 }
 
+// Names of the model's classes. Labels count by number, so data whose classes differ is told about.
+const std::vector<std::string>& names_of_classes(const ModelSignature& signature, const train::PreparedJob& prepared) {
+  const auto& own = signature.class_names;
+  const auto& given = prepared.data.splits.class_names;
+  if (own.empty()) return given;
+  if (!given.empty() && own != given)
+    fmt::print(stderr,
+               "starling: warning: the model has the classes ({}), the data ({}): labels are compared by number; "
+               "data.class_names sets their order\n",
+               fmt::join(own, ", "), fmt::join(given, ", "));
+  return own;
+}
+
+// Words, means and vocabularies are learned from the training files that a job names: those of other files would make
+// other features of the same rows.
+void warn_of_other_reading(const ModelSignature& signature, const train::PreparedJob& prepared) {
+  const data::DataSplits& splits = prepared.data.splits;
+  const auto tokenizer = splits.tokenizer ? splits.tokenizer->json() : nlohmann::json();
+  if (signature.raw.is_null() || (signature.raw == splits.raw && signature.tokenizer == tokenizer)) return;
+  fmt::print(stderr,
+             "starling: warning: the data is not read as the model's training data was (columns, words, means or "
+             "vocabulary differ): leave data.train as it was and name other rows in data.test\n");
+}
+
 // Evaluates eagerly, batch by batch, since a saved model is a compiled program that cannot be traced into another.
 Evaluation evaluate_model(const EvalArguments& options, const train::PreparedJob& prepared) {
   expect_evaluation_data(prepared);
@@ -68,6 +93,8 @@ Evaluation evaluate_model(const EvalArguments& options, const train::PreparedJob
   const auto loader = make_evaluation_loader(prepared);
   Evaluation found;
   bool knows_loss = true;
+  const auto& names = names_of_classes(model.signature(), prepared);
+  warn_of_other_reading(model.signature(), prepared);
   const NoGrad no_grad;
   net.eval();
   while (const Batch* batch = loader->next()) {
@@ -82,8 +109,7 @@ Evaluation evaluate_model(const EvalArguments& options, const train::PreparedJob
     const double value = metric.metric->value();
     if (!knows_loss && std::isnan(value)) continue;  // derived from the loss
     found.metrics[metric.name] = value;
-    if (auto table = metric.metric->table(prepared.data.splits.class_names); !table.empty())
-      found.tables[metric.name] = std::move(table);
+    if (auto table = metric.metric->table(names); !table.empty()) found.tables[metric.name] = std::move(table);
   }
   return found;
 }

@@ -14,7 +14,7 @@
 #include "starling/data/loading/loader.h"
 #include "starling/data/records/field_summary.h"
 #include "starling/data/source.h"
-#include "starling/train/job/job.h"
+#include "starling/train/job/job_data.h"
 
 namespace starling {
 namespace {
@@ -93,14 +93,7 @@ int run_file(const InspectDataArguments& options) {
 
 data::DataSplits read_source(const InspectDataArguments& options) {
   const auto top = as_usage([&] { return ConfigNode::load(options.what, options.set); });
-  return as_usage([&] {
-           train::read_job(top);  // throws if any part of the job is wrong
-           const auto data = top.find("data").value_or(ConfigNode::parse("{}", options.what));
-           std::vector<std::string> keys;
-           for (const auto& [key, value] : data.as_map()) keys.push_back(key);
-           return data::source_kinds().choose(data, keys, "fashion_mnist");
-         })
-      .make()();
+  return train::read_splits(as_usage([&] { return train::read_job(top); }).data);
 }
 
 std::vector<data::FieldSummary> look_at(const Dataset& data, const InspectDataArguments& options) {

@@ -6,6 +6,7 @@
 #include "starling/cli/commands.h"
 #include "starling/cli/job_file.h"
 #include "starling/data/formats/safetensors.h"
+#include "starling/data/raw/raw.h"
 #include "starling/graph/printer.h"
 #include "starling/tensor/bytes.h"
 #include "starling/train/job/prepared_job.h"
@@ -43,6 +44,21 @@ void print_tensors(const std::vector<NamedTensor>& tensors) {
   fmt::print("{} tensors, {} elements, {:.1f} MB\n", tensors.size(), elements, static_cast<double>(bytes) / 1e6);
 }
 
+// What a model is fed, in a line: long lists of words and numbers are only counted.
+std::string raw_text(const nlohmann::json& raw) {
+  constexpr std::size_t kMost = 8;
+  nlohmann::ordered_json shown = {{"kind", raw.at("kind")}};
+  for (const auto& [key, value] : raw.items()) {
+    if (key == "kind") continue;
+    if (value.is_array() && (value.size() > kMost || key == "words")) {
+      shown[key] = fmt::format("{} values", value.size());
+    } else {
+      shown[key] = value;
+    }
+  }
+  return shown.dump();
+}
+
 void print_model(const InspectModelArguments& options, const SavedModel& model) {
   const ModelSignature& signature = model.signature();
   if (options.graph) {
@@ -53,6 +69,9 @@ void print_model(const InspectModelArguments& options, const SavedModel& model) 
   for (const auto& field : signature.outputs) fmt::print("output      {}\n", field_text(field));
   fmt::print("task        {}\n", signature.task.empty() ? "none" : signature.task);
   if (!signature.class_names.empty()) fmt::print("classes     {}\n", fmt::join(signature.class_names, ", "));
+  if (!signature.target_names.empty()) fmt::print("targets     {}\n", fmt::join(signature.target_names, ", "));
+  if (const std::string kind = data::raw_kind(signature.raw); !kind.empty())
+    fmt::print("reads       {}\n", raw_text(signature.raw));
   for (const auto& step : signature.transforms) fmt::print("transform   {}\n", step.dump());
   if (signature.about.is_object() && signature.about.contains("metrics"))
     fmt::print("metrics     {}\n", signature.about.at("metrics").dump());

@@ -100,7 +100,7 @@ Tensor run_in_batches(SavedModel& model, const Tensor& all, std::int64_t batch) 
 }
 
 int predict_files(const PredictArguments& options, SavedModel& model) {
-  if (options.inputs.empty()) throw UsageError("[predict] expected at least one file, or --prompt, got none");
+  if (options.inputs.empty()) throw UsageError("[predict] expected at least one file or text, or --prompt, got none");
   if (options.inputs.size() > 1 && !options.out.empty())
     throw UsageError("[predict] expected one input (a folder counts as one) with -o, got several");
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
@@ -146,16 +146,22 @@ void register_command_predict(cli::Commands& into) {
       {{"predict runs/fashion_lenet/model shoe.png shirt.jpg --top 3", "the likeliest classes of two pictures"},
        {"predict runs/fashion_lenet pictures/ -o classes.csv", "a folder of pictures into a table of probabilities"},
        {"predict model data.npy -o out.npy", "samples of an array, outputs as an array"},
+       {"predict runs/houses new.csv", "rows of a table: columns by name, as the model was trained"},
+       {"predict runs/reviews \"well made and fast\" more.csv", "a text, and the texts of a file"},
        {"predict runs/char_gpt --prompt \"The meaning of\" --tokens 200 --temperature 0.8", "goes on with a text"},
        {"predict runs/g2p starling murmuration", "spellings into phonemes"}},
       cli::run_predict);
   app.add_option("model", o.model, "Folder of a saved model, or of a run with one")->required();
-  app.add_option("input", o.inputs, "Pictures (.jpg, .png), folders of them, .npy or .csv files; words for seq2seq");
+  app.add_option(
+      "input", o.inputs,
+      "Pictures (.jpg, .png), folders of them, .npy or .csv files; texts or files of them for models of texts");
   app.add_option("-o,--out", o.out,
                  "File to write: .npy, .csv or .json, of texts .txt or .json; nothing: standard output");
   app.add_option("--top", o.top, "How many classes to tell")->check(CLI::Range(1, 1'000'000))->capture_default_str();
   app.add_option("--batch", o.batch, "Samples run at once")->check(CLI::Range(1, 1 << 20))->capture_default_str();
-  app.add_flag("--csv-header", o.csv_header, "The first row of a CSV file names its columns");
+  app.add_flag(
+      "--csv-header", o.csv_header,
+      "The first row of a CSV file names its columns; not needed for models of tables, which know their columns");
   auto* prompt = app.add_option("--prompt", o.prompt, "Text that a language model goes on with");
   app.add_option("--tokens", o.generate.tokens, "How many tokens to add to the prompt")
       ->check(CLI::Range(1, 1'000'000))

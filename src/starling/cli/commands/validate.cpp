@@ -19,6 +19,7 @@ std::string describe_data(const train::PreparedJob& prepared) {
   const std::string size = splits.train ? fmt::format("{} samples", splits.train->size()) : "a stream of samples";
   std::string fields;
   for (const auto& type : prepared.data.fields) fields += (fields.empty() ? "" : ", ") + to_string(type);
+  if (!prepared.data.conversions.empty()) fields += " (converted to f32 where the network begins)";
   return fmt::format(
       "{}, each {}{}", size, fields,
       prepared.data.evaluated.empty() ? ", nothing to evaluate with" : ", evaluated on " + prepared.data.evaluated);

@@ -1,5 +1,7 @@
 #include "starling/data/records/csv_table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -16,32 +18,40 @@ namespace {
 
 constexpr std::size_t kMostWords = 100'000;  // per category
 
-std::size_t column_of(const std::vector<std::string>& columns, const std::string& name, const std::string& file) {
-  const auto found = std::find(columns.begin(), columns.end(), name);
-  if (found == columns.end()) {
-    const std::string near = nearest(name, columns);
-    fail("[csv] {}: expected a column '{}', got {} others{}", file, name, columns.size(),
-         near.empty() ? "" : " (did you mean '" + near + "'?)");
-  }
-  return static_cast<std::size_t>(found - columns.begin());
-}
-
 std::size_t word_index(const std::vector<std::string>& sorted, std::string_view word) {
   const auto found = std::lower_bound(sorted.begin(), sorted.end(), word);
   return found != sorted.end() && *found == word ? static_cast<std::size_t>(found - sorted.begin()) : sorted.size();
 }
 
-// Words that are all numbers are put in the order of the numbers: 2 before 10.
-void sort_words(std::vector<std::string>& words) {
-  double ignored = 0;
-  const bool numbers = std::all_of(words.begin(), words.end(), [&](const auto& w) { return parse_number(w, ignored); });
-  if (!numbers) return;
-  std::stable_sort(words.begin(), words.end(), [](const std::string& a, const std::string& b) {
-    double x = 0, y = 0;
-    parse_number(a, x);
-    parse_number(b, y);
-    return x < y;
-  });
+// Mean and spread of a column, one value after another (Welford 1962), so that large offsets lose no digits.
+struct Moments {
+  double count = 0, mean = 0, squares = 0;
+  void add(double value) {
+    const double from_mean = value - mean;
+    mean += from_mean / ++count;
+    squares += from_mean * (value - mean);
+  }
+  double deviation() const {
+    const double found = count > 0 ? std::sqrt(squares / count) : 0;
+    return found > 0 ? found : 1;
+  }
+};
+
+// Refuses classes that are measured numbers: many values, not all of them whole.
+void check_classes(const std::vector<std::string>& names, const std::string& column, const std::string& file) {
+  constexpr std::size_t kFew = 20;
+  if (names.size() <= kFew) return;
+  const std::string* broken = nullptr;
+  for (const auto& name : names) {
+    double value = 0;
+    if (!parse_number(name, value)) return;
+    if (value != std::floor(value)) broken = &name;
+  }
+  if (broken == nullptr) return;
+  fail(
+      "[csv] {}: expected classes in the column '{}', got {} different numbers such as {} (to predict numbers, write "
+      "label_kind: number)",
+      file, column, names.size(), *broken);
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -52,6 +62,38 @@ std::string_view trimmed(std::string_view text) {
 
 }  // namespace
 
+void sort_class_names(std::vector<std::string>& names) {
+  double ignored = 0;
+  const bool numbers = std::all_of(names.begin(), names.end(), [&](const auto& w) { return parse_number(w, ignored); });
+  if (!numbers) return;
+  std::stable_sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
+    double x = 0, y = 0;
+    parse_number(a, x);
+    parse_number(b, y);
+    return x < y;
+  });
+}
+
+std::vector<std::size_t> column_places(const std::vector<std::string>& columns, const std::vector<std::string>& names,
+                                       const std::string& file) {
+  std::vector<std::size_t> places;
+  std::string missing, near;
+  std::size_t count = 0;
+  for (const auto& name : names) {
+    const auto found = std::find(columns.begin(), columns.end(), name);
+    places.push_back(static_cast<std::size_t>(found - columns.begin()));
+    if (found != columns.end()) continue;
+    missing += fmt::format("{}'{}'", count++ == 0 ? "" : ", ", name);
+    if (const std::string like = nearest(name, columns); !like.empty() && near.empty()) near = like;
+  }
+  if (count == 0) return places;
+  constexpr std::size_t kShown = 20;
+  const std::size_t shown = std::min(columns.size(), kShown);
+  fail("[csv] {}: expected {} {}, got {} others: {}{}{}", file, count == 1 ? "a column" : "the columns", missing,
+       columns.size(), fmt::join(columns.begin(), columns.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
+       shown < columns.size() ? ", …" : "", near.empty() ? "" : " (did you mean '" + near + "'?)");
+}
+
 std::int64_t CsvSchema::width() const {
   std::size_t width = numbers.size();
   for (const auto& list : words) width += list.size();
@@ -60,7 +102,9 @@ std::int64_t CsvSchema::width() const {
 
 std::vector<TensorType> CsvSchema::fields() const {
   std::vector<TensorType> types = {{DType::f32, {width()}}};
-  if (label_kind != Label::none) types.push_back({label_kind == Label::classes ? DType::i64 : DType::f32, {}});
+  if (label_kind == Label::classes) types.push_back({DType::i64, {}});
+  if (label_kind == Label::number) types.push_back({DType::f32, {}});
+  if (label_kind == Label::numbers) types.push_back({DType::f32, {std::ssize(targets)}});
   return types;
 }
 
@@ -70,18 +114,16 @@ bool CsvSchema::is_missing(std::string_view cell) const {
 
 void CsvSchema::learn(const std::filesystem::path& file, const CsvOptions& options) {
   const bool learns_classes = label_kind == Label::classes && class_names.empty();
-  const bool learns_means = missing == Missing::mean && means.empty();
+  const bool learns_means = (missing == Missing::mean || standardise) && means.empty();
   const bool learns_words = words.empty() && !categories.empty();
   if (!learns_classes && !learns_means && !learns_words) return;
   auto reader = CsvReader::open(file, options);
-  std::vector<std::size_t> number_columns, category_columns;
-  for (const auto& name : numbers) number_columns.push_back(column_of(reader.columns(), name, file.string()));
-  for (const auto& name : categories) category_columns.push_back(column_of(reader.columns(), name, file.string()));
-  const std::size_t label_column = label.empty() ? 0 : column_of(reader.columns(), label, file.string());
+  const auto number_columns = column_places(reader.columns(), numbers, file.string());
+  const auto category_columns = column_places(reader.columns(), categories, file.string());
+  const std::size_t label_column = label.empty() ? 0 : column_places(reader.columns(), {label}, file.string())[0];
   std::vector<std::set<std::string, std::less<>>> seen(categories.size());
   std::set<std::string, std::less<>> classes;
-  std::vector<double> sums(numbers.size());
-  std::vector<std::int64_t> counts(numbers.size());
+  std::vector<Moments> moments(numbers.size());
   const auto note = [&](std::set<std::string, std::less<>>& set, std::string_view word, const std::string& column) {
     if (set.contains(word)) return;
     set.emplace(word);
@@ -99,8 +141,7 @@ void CsvSchema::learn(const std::filesystem::path& file, const CsvOptions& optio
     for (std::size_t i = 0; learns_means && i < number_columns.size(); ++i) {
       double value = 0;
       if (is_missing((*cells)[number_columns[i]]) || !parse_number((*cells)[number_columns[i]], value)) continue;
-      sums[i] += value;
-      ++counts[i];
+      if (std::isfinite(value)) moments[i].add(value);
     }
   }
   if (learns_words) {
@@ -108,42 +149,59 @@ void CsvSchema::learn(const std::filesystem::path& file, const CsvOptions& optio
   }
   if (learns_classes) {
     class_names.assign(classes.begin(), classes.end());
-    sort_words(class_names);
+    sort_class_names(class_names);
+    check_classes(class_names, label, file.string());
     learned_classes = true;
   }
-  for (std::size_t i = 0; learns_means && i < sums.size(); ++i) {
-    means.push_back(counts[i] > 0 ? sums[i] / static_cast<double>(counts[i]) : 0);
+  for (std::size_t i = 0; learns_means && i < moments.size(); ++i) {
+    means.push_back(moments[i].mean);
+    deviations.push_back(moments[i].deviation());
   }
 }
 
 CsvRow::CsvRow(std::shared_ptr<const CsvSchema> schema, const std::vector<std::string>& columns,
                const std::string& file)
     : schema_(std::move(schema)) {
-  for (const auto& name : schema_->numbers) numbers_.push_back(column_of(columns, name, file));
-  for (const auto& name : schema_->categories) categories_.push_back(column_of(columns, name, file));
-  if (!schema_->label.empty()) label_ = column_of(columns, schema_->label, file);
+  std::vector<std::string> wanted = schema_->numbers;  // all at once, so that one error names all that are missing
+  wanted.insert(wanted.end(), schema_->categories.begin(), schema_->categories.end());
+  wanted.insert(wanted.end(), schema_->targets.begin(), schema_->targets.end());
+  if (!schema_->label.empty()) wanted.push_back(schema_->label);
+  const auto places = column_places(columns, wanted, file);
+  auto at = places.begin();
+  const auto take = [&](std::size_t count) {
+    at += static_cast<std::ptrdiff_t>(count);
+    return std::vector<std::size_t>(at - static_cast<std::ptrdiff_t>(count), at);
+  };
+  numbers_ = take(schema_->numbers.size());
+  categories_ = take(schema_->categories.size());
+  targets_ = take(schema_->targets.size());
+  if (!schema_->label.empty()) label_ = *at;
 }
 
 template <class Cell, class Where>
 bool CsvRow::decode(const Cell& cell, const Where& where, float* features, void* label) const {
   using Missing = CsvSchema::Missing;
   const CsvSchema& schema = *schema_;
-  const auto refuse = [&](const char* expected, const std::string& column, std::string_view given) {
-    fail("[csv] {}: expected {} in the column '{}', got '{}'", where(), expected, column, given.substr(0, 60));
+  const auto refuse = [&](const char* expected, const std::string& column, std::string_view given,
+                          const char* advice = "") {
+    fail("[csv] {}: expected {} in the column '{}', got '{}'{}", where(), expected, column, given.substr(0, 60),
+         schema.fixed ? "" : advice);
   };
   for (std::size_t i = 0; i < numbers_.size(); ++i) {
     const std::string_view text = cell(numbers_[i]);
     double value = 0;
     if (!parse_number(text, value) || !std::isfinite(value)) {
-      if (!schema.is_missing(text)) refuse("a number", schema.numbers[i], text);
+      if (!schema.is_missing(text))
+        refuse("a number", schema.numbers[i], text, " (list a column of words in categories, a useless one in ignore)");
       switch (schema.missing) {
-        case Missing::refuse: refuse("a number (missing ones can be set)", schema.numbers[i], text); break;
+        case Missing::refuse: refuse("a number", schema.numbers[i], text, " (missing: mean fills gaps)"); break;
         case Missing::drop: return false;
         case Missing::zero: value = 0; break;
         case Missing::nan: value = std::numeric_limits<double>::quiet_NaN(); break;
         case Missing::mean: value = schema.means[i]; break;
       }
     }
+    if (schema.standardise) value = (value - schema.means[i]) / schema.deviations[i];
     if (std::abs(value) > std::numeric_limits<float>::max()) refuse("a number that f32 holds", schema.numbers[i], text);
     *features++ = static_cast<float>(value);
   }
@@ -155,24 +213,31 @@ bool CsvRow::decode(const Cell& cell, const Where& where, float* features, void*
     features += words.size();
   }
   if (schema.label_kind == CsvSchema::Label::none) return true;
+  const auto number = [&](std::string_view text, const std::string& column) {
+    double value = 0;
+    if (!parse_number(text, value) || !std::isfinite(static_cast<float>(value))) refuse("a number", column, text);
+    return static_cast<float>(value);
+  };
+  for (std::size_t i = 0; i < targets_.size(); ++i) {
+    const std::string_view text = trimmed(cell(targets_[i]));
+    if (schema.is_missing(text) && schema.missing == Missing::drop) return false;
+    static_cast<float*>(label)[i] = number(text, schema.targets[i]);
+  }
+  if (schema.label_kind == CsvSchema::Label::numbers) return true;
   const std::string_view text = trimmed(cell(label_));
   if (schema.is_missing(text) && schema.missing == Missing::drop) return false;
   if (schema.label_kind == CsvSchema::Label::number) {
-    double value = 0;
-    if (!parse_number(text, value) || !std::isfinite(static_cast<float>(value))) {
-      refuse("a number", schema.label, text);
-    }
-    *static_cast<float*>(label) = static_cast<float>(value);
+    *static_cast<float*>(label) = number(text, schema.label);
     return true;
   }
   const auto& names = schema.class_names;
   const auto found = std::find_if(names.begin(), names.end(), [&](const auto& name) { return trimmed(name) == text; });
-  std::int64_t number = found - names.begin();
-  const auto is_index = [&] { return parse_number(text, number) && number >= 0 && number < std::ssize(names); };
+  std::int64_t index = found - names.begin();
+  const auto is_index = [&] { return parse_number(text, index) && index >= 0 && index < std::ssize(names); };
   if (found == names.end() && (schema.learned_classes || !is_index())) {
     refuse("one of the classes", schema.label, text);
   }
-  *static_cast<std::int64_t*>(label) = number;
+  *static_cast<std::int64_t*>(label) = index;
   return true;
 }
 
@@ -184,13 +249,12 @@ std::vector<Tensor> read_csv_table(const std::filesystem::path& file, const std:
   const bool classes = schema->label_kind == CsvSchema::Label::classes;
   std::vector<float> features, number_labels;
   std::vector<std::int64_t> class_labels;
-  std::vector<float> one(width);
+  std::vector<float> one(width), numbers(std::max<std::size_t>(schema->targets.size(), 1));
   std::int64_t rows = 0;
   while (const auto* cells = reader.next()) {
     std::int64_t label = 0;
-    float number = 0;
     const bool kept = row.decode([&](std::size_t i) { return (*cells)[i]; }, [&] { return reader.where(); }, one.data(),
-                                 classes ? static_cast<void*>(&label) : &number);
+                                 classes ? static_cast<void*>(&label) : numbers.data());
     if (!kept) continue;
     ++rows;
     if ((features.size() + width) * sizeof(float) > most_bytes) {
@@ -201,13 +265,15 @@ std::vector<Tensor> read_csv_table(const std::filesystem::path& file, const std:
     if (classes) {
       class_labels.push_back(label);
     } else {
-      number_labels.push_back(number);
+      number_labels.insert(number_labels.end(), numbers.begin(), numbers.end());
     }
   }
   check(rows > 0, "[csv] {}: expected rows, got none", file.string());
   std::vector<Tensor> columns = {from_host<float>(features, {rows, schema->width()})};
   if (classes) columns.push_back(from_host<std::int64_t>(class_labels, {rows}));
   if (schema->label_kind == CsvSchema::Label::number) columns.push_back(from_host<float>(number_labels, {rows}));
+  if (schema->label_kind == CsvSchema::Label::numbers)
+    columns.push_back(from_host<float>(number_labels, {rows, std::ssize(schema->targets)}));
   return columns;
 }
 

@@ -14,6 +14,7 @@ struct ArraysOptions : SplitOptions {
   std::vector<std::string> test{};
   double test_share = 0;
   std::int64_t classes = 0;
+  std::vector<std::string> class_names{};
 };
 
 struct NpyOptionsOfSource : ArraysOptions {
@@ -24,7 +25,8 @@ struct NpyOptionsOfSource : ArraysOptions {
          setting("test", &ArraysOptions::test, "files to test with, likewise"),
          setting("test_share", &ArraysOptions::test_share, "share taken out of the training samples to test with",
                  {.min = 0, .max = 0.9}),
-         setting("classes", &ArraysOptions::classes, "of labels; 0: what the labels of i64 show", {.min = 0})});
+         setting("classes", &ArraysOptions::classes, "of labels; 0: what the labels of i64 show", {.min = 0}),
+         setting("class_names", &ArraysOptions::class_names, "of the classes, in order")});
   }
 };
 
@@ -37,7 +39,8 @@ struct SafetensorsOptions : ArraysOptions {
          setting("test", &ArraysOptions::test, "names of tensors to test with, likewise"),
          setting("test_share", &ArraysOptions::test_share, "share taken out of the training samples to test with",
                  {.min = 0, .max = 0.9}),
-         setting("classes", &ArraysOptions::classes, "of labels; 0: what the labels of i64 show", {.min = 0})});
+         setting("classes", &ArraysOptions::classes, "of labels; 0: what the labels of i64 show", {.min = 0}),
+         setting("class_names", &ArraysOptions::class_names, "of the classes, in order")});
   }
 };
 
@@ -93,6 +96,12 @@ DataSplits read_splits(const ArraysOptions& o, Read&& read) {
   if (!o.test.empty()) splits.test = dataset(columns(o.test), test_classes);
   take_test_share(splits, o.test_share, o.split_seed);
   finish_splits(splits, o);
+  check(o.class_names.empty() || std::ssize(o.class_names) == splits.classes,
+        "[data] expected a name for each of the {} classes, got {}", splits.classes, o.class_names.size());
+  splits.class_names = o.class_names;
+  const TensorType sample = splits.train->fields().front();
+  splits.raw = {{"kind", "array"}, {"dtype", std::string(name(sample.dtype))}, {"shape", nlohmann::json::array()}};
+  for (const auto size : sample.shape) splits.raw["shape"].push_back(size);
   return splits;
 }
 

@@ -4,6 +4,7 @@
 
 #include "starling/base/error.h"
 #include "starling/data/loading/split.h"
+#include "starling/data/raw/table_reader.h"
 #include "starling/data/records/csv_table.h"
 #include "starling/data/records/field_decoder.h"
 
@@ -18,11 +19,13 @@ struct CsvSourceOptions : SplitOptions {
   bool header = true;
   std::string label{};
   CsvSchema::Label label_kind = CsvSchema::Label::classes;
+  std::vector<std::string> targets{};
   std::vector<std::string> features{};
   std::vector<std::string> categories{};
   std::vector<std::string> ignore{};
   std::vector<std::string> class_names{};
   CsvSchema::Missing missing = CsvSchema::Missing::refuse;
+  bool standardise = false;
   bool streamed = false;
   std::int64_t most_bytes = std::int64_t{4} << 30;
   static Settings settings() {
@@ -34,12 +37,16 @@ struct CsvSourceOptions : SplitOptions {
          setting("separator", &O::separator, "between cells: one letter, or tab"),
          setting("header", &O::header, "the first row names the columns; else they are 0, 1, …"),
          setting("label", &O::label, "column to be predicted; empty: none"),
-         choice("label_kind", &O::label_kind, {"none", "classes", "number"}, "what the label is"),
+         choice("label_kind", &O::label_kind, {"none", "classes", "number"},
+                "what the label is; a number makes it a regression"),
+         setting("targets", &O::targets, "columns of numbers to be predicted together, instead of a label"),
          setting("features", &O::features, "columns of numbers; empty: all others"),
          setting("categories", &O::categories, "columns of words, each word a place of 0 or 1"),
          setting("ignore", &O::ignore, "columns left out"),
          setting("class_names", &O::class_names, "of the labels, in order; empty: those in the training file"),
          choice("missing", &O::missing, {"refuse", "zero", "nan", "mean", "drop"}, "what a missing number becomes"),
+         setting("standardise", &O::standardise,
+                 "numbers less the mean of their column, divided by its standard deviation, both of the training file"),
          setting("streamed", &O::streamed, "read rows as they are needed rather than all into memory"),
          setting("most_bytes", &O::most_bytes, "of features in memory", {.min = 1})});
   }
@@ -55,6 +62,11 @@ std::shared_ptr<const CsvSchema> schema_of(const CsvSourceOptions& o, const std:
   auto schema = std::make_shared<CsvSchema>();
   schema->label = o.label;
   schema->label_kind = o.label.empty() ? CsvSchema::Label::none : o.label_kind;
+  schema->targets = o.targets;
+  check(o.targets.empty() || o.label.empty(), "[csv] expected a label or targets, got both: '{}' and {}", o.label,
+        fmt::join(o.targets, ", "));
+  if (!o.targets.empty()) schema->label_kind = CsvSchema::Label::numbers;
+  schema->standardise = o.standardise;
   schema->categories = o.categories;
   schema->missing = o.missing;
   schema->class_names = o.class_names;
@@ -65,8 +77,8 @@ std::shared_ptr<const CsvSchema> schema_of(const CsvSourceOptions& o, const std:
     };
     const CsvReader reader = CsvReader::open(files.front(), csv_options(o));
     for (const auto& column : reader.columns()) {
-      if (column != o.label && !named(o.categories, column) && !named(o.ignore, column))
-        schema->numbers.push_back(column);
+      const bool feature = column != o.label && !named(o.categories, column) && !named(o.ignore, column);
+      if (feature && !named(o.targets, column)) schema->numbers.push_back(column);
     }
   }
   // With several files, the first one's words, classes and means hold for all.
@@ -99,6 +111,9 @@ DataSplits make(const CsvSourceOptions& o) {
     splits.classes = std::ssize(schema->class_names);
     splits.class_names = schema->class_names;
   }
+  if (schema->label_kind == CsvSchema::Label::number) splits.target_names = {o.label};
+  if (schema->label_kind == CsvSchema::Label::numbers) splits.target_names = o.targets;
+  splits.raw = TableReader{schema, csv_options(o)}.json();
   if (o.streamed) {
     check(o.test_share == 0 && o.valid_share == 0 && o.train_limit == 0 && o.test_limit == 0,
           "[csv] expected no shares and limits of a stream, got some: name files for each part");

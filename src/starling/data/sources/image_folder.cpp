@@ -2,9 +2,8 @@
 #include <filesystem>
 
 #include "starling/base/error.h"
-#include "starling/base/file.h"
+#include "starling/data/datasets/picture_dataset.h"
 #include "starling/data/loading/split.h"
-#include "starling/data/pictures/fit_image.h"
 
 namespace starling::data {
 namespace {
@@ -21,7 +20,9 @@ struct FolderOptions : SplitOptions {
   std::int64_t channels = 3;
   Fit fit = Fit::crop;
   bool bytes = true;
+  bool strict = false;
   std::int64_t most_pixels = std::int64_t{1} << 26;
+  PictureReader reader() const { return {channels, height, width, fit, most_pixels}; }
   static Settings settings() {
     return with_splits(
         {required(
@@ -34,22 +35,13 @@ struct FolderOptions : SplitOptions {
          setting("width", &FolderOptions::width, "that pictures come to", {.min = 1, .max = 16384}),
          setting("channels", &FolderOptions::channels, "3: colour, 1: grey", {.min = 1, .max = 3}),
          choice("fit", &FolderOptions::fit, {"crop", "pad", "stretch"}, "how pictures come to that size"),
-         setting("bytes", &FolderOptions::bytes, "pixels as bytes; else as f32 of 0…1"),
+         setting("bytes", &FolderOptions::bytes,
+                 "pixels as bytes, which become f32 of 0…1 where the network begins; else f32 at once"),
+         setting("strict", &FolderOptions::strict,
+                 "end at a file that is no picture, rather than leave it out and say so"),
          setting("most_pixels", &FolderOptions::most_pixels, "refuse larger pictures", {.min = 1})});
   }
 };
-
-struct Picture {
-  fs::path file;
-  std::int64_t label;
-};
-
-bool is_picture(const fs::path& path) {
-  std::string extension = path.extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
-  return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
-}
 
 std::vector<std::string> class_folders(const fs::path& folder) {
   std::vector<std::string> names;
@@ -63,55 +55,24 @@ std::vector<std::string> class_folders(const fs::path& folder) {
   return names;
 }
 
-// Images of a folder, decoded on access.
-class FolderDataset final : public Dataset {
- public:
-  FolderDataset(const fs::path& folder, const std::vector<std::string>& classes, const FolderOptions& options)
-      : options_(options) {
-    for (std::size_t label = 0; label < classes.size(); ++label) {
-      const fs::path place = folder / classes[label];
-      if (!fs::is_directory(place)) continue;
-      for (const auto& entry : fs::recursive_directory_iterator(place)) {
-        if (entry.is_regular_file() && is_picture(entry.path())) {
-          pictures_.push_back({entry.path(), static_cast<std::int64_t>(label)});
-        }
+// Pictures of all classes in the order of their paths.
+std::shared_ptr<const Dataset> pictures_in(const fs::path& folder, const std::vector<std::string>& classes,
+                                           const FolderOptions& o) {
+  std::vector<PictureFile> files;
+  for (std::size_t label = 0; label < classes.size(); ++label) {
+    const fs::path place = folder / classes[label];
+    if (!fs::is_directory(place)) continue;
+    for (const auto& entry : fs::recursive_directory_iterator(place)) {
+      if (entry.is_regular_file() && has_picture_name(entry.path())) {
+        files.push_back({entry.path(), static_cast<std::int64_t>(label)});
       }
     }
-    std::sort(pictures_.begin(), pictures_.end(), [](const Picture& a, const Picture& b) { return a.file < b.file; });
-    check(!pictures_.empty(), "[image_folder] expected .jpg, .jpeg or .png files in {}, got none", folder.string());
   }
-
-  std::int64_t size() const override { return std::ssize(pictures_); }
-  std::vector<TensorType> fields() const override {
-    return {{options_.bytes ? DType::u8 : DType::f32, {options_.channels, options_.height, options_.width}},
-            {DType::i64, {}}};
-  }
-  const fs::path& file(std::int64_t row) const { return pictures_[static_cast<std::size_t>(row)].file; }
-
-  void gather(std::span<const std::int64_t> rows, std::span<const Tensor> out) const override {
-    const std::int64_t pixels = options_.channels * options_.height * options_.width;
-    std::vector<std::uint8_t> planes(options_.bytes ? 0 : static_cast<std::size_t>(pixels));
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      if (rows[i] < 0 || rows[i] >= size()) fail("[image_folder] expected samples below {}, got {}", size(), rows[i]);
-      const auto& [file, label] = pictures_[static_cast<std::size_t>(rows[i])];
-      const auto at = static_cast<std::int64_t>(i) * pixels;
-      std::uint8_t* to = options_.bytes ? out[0].data<std::uint8_t>() + at : planes.data();
-      const std::string bytes = read_file(file, kMostFile).value();
-      fit_image(decode_image(std::as_bytes(std::span(bytes)), file.string(),
-                             {.channels = options_.channels, .most_pixels = options_.most_pixels}),
-                options_.fit, options_.height, options_.width, to);
-      for (std::int64_t p = 0; !options_.bytes && p < pixels; ++p) {
-        out[0].data<float>()[at + p] = static_cast<float>(planes[static_cast<std::size_t>(p)]) / 255.0F;
-      }
-      out[1].data<std::int64_t>()[i] = label;
-    }
-  }
-
- private:
-  static constexpr std::size_t kMostFile = 256 << 20;
-  FolderOptions options_;
-  std::vector<Picture> pictures_;
-};
+  std::sort(files.begin(), files.end(), [](const PictureFile& a, const PictureFile& b) { return a.file < b.file; });
+  return std::make_shared<const PictureDataset>(
+      std::move(files),
+      PictureDatasetOptions{.reader = o.reader(), .bytes = o.bytes, .strict = o.strict, .folder = folder.string()});
+}
 
 DataSplits make(const FolderOptions& o) {
   check(o.channels != 2, "[image_folder] expected 1 or 3 channels, got 2");
@@ -122,13 +83,15 @@ DataSplits make(const FolderOptions& o) {
   DataSplits splits;
   splits.class_names = class_folders(from);
   splits.classes = std::ssize(splits.class_names);
-  splits.train = std::make_shared<const FolderDataset>(from, splits.class_names, o);
+  splits.train = pictures_in(from, splits.class_names, o);
   if (parted && !o.test.empty() && fs::is_directory(test)) {
-    splits.test = std::make_shared<const FolderDataset>(test, splits.class_names, o);
+    splits.test = pictures_in(test, splits.class_names, o);
   } else {
     take_test_share(splits, o.test_share, o.split_seed);
   }
   finish_splits(splits, o);
+  splits.raw = o.reader().json();
+  if (!o.bytes) splits.raw_transforms.push_back({{"name", "to_float"}});
   return splits;
 }
 

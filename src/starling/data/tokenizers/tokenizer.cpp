@@ -5,6 +5,7 @@
 #include "starling/data/tokenizers/bpe.h"
 #include "starling/data/tokenizers/byte_text.h"
 #include "starling/data/tokenizers/sequence_vocabulary.h"
+#include "starling/data/tokenizers/terms.h"
 
 namespace starling::data {
 namespace {
@@ -37,7 +38,15 @@ std::shared_ptr<const Tokenizer> from_json(const nlohmann::json& json) {
     for (const auto& item : json.at("symbols")) symbols.push_back(bytes_of_text(item.get<std::string>()));
     return std::make_shared<const SequenceVocabulary>(std::move(symbols), json.at("separator").get<std::string>());
   }
-  fail("expected one of (bpe, characters, sequence, words) as kind, got '{}'", kind);
+  if (kind == "terms" || kind == "hashed_terms") {
+    const TermOptions options{.characters = json.at("characters").get<bool>(), .lower = json.at("lower").get<bool>()};
+    if (kind == "hashed_terms")
+      return std::make_shared<const HashedTerms>(json.at("size").get<std::int64_t>(), options);
+    std::vector<std::string> terms;
+    for (const auto& item : json.at("terms")) terms.push_back(bytes_of_text(item.get<std::string>()));
+    return std::make_shared<const TermVocabulary>(std::move(terms), options);
+  }
+  fail("expected one of (bpe, characters, hashed_terms, sequence, terms, words) as kind, got '{}'", kind);
 }
 
 }  // namespace

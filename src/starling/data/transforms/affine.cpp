@@ -30,6 +30,7 @@ class RandomAffine final : public ImageTransform {
           "[transform] expected two shares to translate by and two scales in order, got {} and {} numbers",
           options_.translate.size(), options_.scale.size());
   }
+  bool random() const override { return true; }
 
  protected:
   void apply_image(const FieldView& in, const FieldView& out, const SampleKey& key) const override {

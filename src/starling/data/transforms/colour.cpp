@@ -26,6 +26,7 @@ struct JitterOptions {
 class ColourJitter final : public ImageTransform {
  public:
   explicit ColourJitter(const JitterOptions& options) : options_(options) {}
+  bool random() const override { return true; }
 
  protected:
   TensorType image(TensorType in) const override {

@@ -56,6 +56,7 @@ class Crop final : public ImageTransform {
     check(options_.size.size() == 2 || (random && options_.size.empty()),
           "[transform] expected a height and a width to crop to, got {} numbers", options_.size.size());
   }
+  bool random() const override { return random_; }
 
  protected:
   TensorType image(TensorType in) const override {

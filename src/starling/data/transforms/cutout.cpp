@@ -53,6 +53,7 @@ void paint(T* to, const ImageSize& size, const Box& box, F&& value) {
 class Cutout final : public ImageTransform {
  public:
   explicit Cutout(const CutoutOptions& options) : options_(options) {}
+  bool random() const override { return true; }
 
  protected:
   void apply_image(const FieldView& in, const FieldView& out, const SampleKey& key) const override {
@@ -82,6 +83,7 @@ class RandomErasing final : public ImageTransform {
           "[transform] expected bounds in order, got areas {} to {} and ratios {} to {}", options.min_area,
           options.max_area, options.min_ratio, options.max_ratio);
   }
+  bool random() const override { return true; }
 
  protected:
   void apply_image(const FieldView& in, const FieldView& out, const SampleKey& key) const override {

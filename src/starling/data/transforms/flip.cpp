@@ -31,6 +31,7 @@ void flip(const T* from, T* to, const ImageSize& size, bool vertical) {
 class Flip final : public ImageTransform {
  public:
   explicit Flip(const FlipOptions& options) : options_(options) {}
+  bool random() const override { return true; }
 
  protected:
   void apply_image(const FieldView& in, const FieldView& out, const SampleKey& key) const override {

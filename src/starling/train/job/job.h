@@ -10,6 +10,7 @@
 
 #include "starling/base/config.h"
 #include "starling/base/kinds.h"
+#include "starling/data/loading/seeded_split.h"
 #include "starling/data/loading/stream.h"
 #include "starling/data/source.h"
 #include "starling/data/transform.h"
@@ -47,6 +48,7 @@ struct LoadJob {
   std::int64_t workers = 1;
   std::int64_t prefetch = 2;
   StreamOptions stream{};
+  std::optional<data::SeededSplit> split{};  // none: parts as the source has them
   std::int64_t labels = 0;
   enum class Evaluate { automatic, valid, test, none } evaluate = Evaluate::automatic;
   static Settings settings();

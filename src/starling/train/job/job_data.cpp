@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "starling/base/config.h"
 #include "starling/base/error.h"
 #include "starling/data/datasets/transformed_dataset.h"
 #include "starling/data/loading/split.h"
@@ -65,16 +66,40 @@ std::string choose_evaluated(LoadJob::Evaluate wanted, data::DataSplits& splits)
   return has_valid(splits) ? "valid" : has_test(splits) ? "test" : "";
 }
 
+// Inserts a step behind those of samples and before those that mix a batch, which come last.
+void add_sample_step(JobData& data, const TransformStep& step) {
+  for (auto* steps : {&data.train_steps, &data.eval_steps}) {
+    const auto mixing =
+        std::find_if(steps->begin(), steps->end(), [](const TransformStep& one) { return one.batch != nullptr; });
+    steps->insert(mixing, step);
+  }
+  data.fields = TransformPipeline(data.train_steps, raw_fields(data.splits)).fields();
+}
+
+// Number of numbers that a sample's second field holds to be predicted; 0 if it holds labels or pictures.
+std::int64_t count_targets(const JobData& data) {
+  if (data.splits.classes > 0 || data.splits.vocabulary > 0 || data.fields.size() < 2) return 0;
+  const TensorType& target = data.fields[1];
+  return is_float(target.dtype) && target.shape.rank() <= 1 ? target.shape.numel() : 0;
+}
+
 }  // namespace
+
+data::DataSplits read_splits(const DataJob& job) {
+  data::DataSplits splits = job.source.make()();
+  if (job.load.split) data::split_by_seed(splits, *job.load.split);
+  return splits;
+}
 
 JobData load_job_data(const DataJob& job) {
   JobData data;
-  data.splits = job.source.make()();
+  data.splits = read_splits(job);
   add_steps(job.augment, data.train_steps);
   add_steps(job.transforms, data.train_steps);
   add_steps(job.transforms, data.eval_steps);
   data.fields = TransformPipeline(data.train_steps, raw_fields(data.splits)).fields();
   data.facts = {data.splits.classes, data.splits.vocabulary, data.fields.at(0).shape};
+  data.targets = count_targets(data);
   data.unlabelled = data.splits.train;
   if (job.load.labels > 0) {
     check(data.splits.train != nullptr,
@@ -85,15 +110,21 @@ JobData load_job_data(const DataJob& job) {
   return data;
 }
 
+void convert_to_numbers(JobData& data) {
+  const auto convert = [&](std::size_t field) {
+    const std::string options = fmt::format("{{name: to_float, field: {}}}", field);
+    data.conversions.push_back(transform_kinds().choose(ConfigNode::parse(options, "data")));
+    add_sample_step(data, data.conversions.back().make());
+  };
+  const DType given = data.fields.at(0).dtype;
+  const bool ids = !is_float(given) && data.facts.vocabulary > 0;
+  if (given != DType::f32 && !ids) convert(0);
+  if (data.fields.size() > 1 && data.fields[1].dtype == DType::f64) convert(1);
+}
+
 void reshape_samples(JobData& data, const Shape& sample) {
   if (data.fields.at(0).shape == sample) return;
-  const TransformStep step(std::make_shared<const ShapeAs>(sample));
-  for (auto* steps : {&data.train_steps, &data.eval_steps}) {
-    const auto mixing =
-        std::find_if(steps->begin(), steps->end(), [](const TransformStep& one) { return one.batch != nullptr; });
-    steps->insert(mixing, step);
-  }
-  data.fields = TransformPipeline(data.train_steps, raw_fields(data.splits)).fields();
+  add_sample_step(data, TransformStep(std::make_shared<const ShapeAs>(sample)));
 }
 
 }  // namespace starling::train

@@ -18,11 +18,21 @@ struct JobData {
   std::vector<TransformStep> eval_steps{};  // without augmentation
   std::vector<TensorType> fields{};         // types of a training sample's fields
   zoo::DataFacts facts{};
+  std::int64_t targets = 0;  // numbers to predict for each sample; 0: none, or labels of another kind
+  // Conversions to f32 that the network needs and the job does not name; part of both lists of steps.
+  std::vector<Chosen<TransformStep>> conversions{};
   std::string evaluated{};  // "test", "valid", or empty: no evaluation
 };
 
 // Reads the files. Throws if they are missing, saying what to do, and if a transform cannot handle the samples.
 JobData load_job_data(const DataJob& job);
+
+// Samples of a job's source, cut into the parts that the job asks for.
+data::DataSplits read_splits(const DataJob& job);
+
+// Adds conversions to f32 where a network of numbers meets other samples: bytes become 0 to 1, other numbers keep their
+// value. Targets of f64 become f32 too. Token ids are left alone.
+void convert_to_numbers(JobData& data);
 
 // Reshapes the first field of every sample to `sample`; throws if the number of elements differs.
 void reshape_samples(JobData& data, const Shape& sample);

@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "starling/base/error.h"
 #include "starling/data/tokenizers/tokenizer.h"
 #include "starling/ops/def/apply.h"
@@ -19,9 +21,28 @@ std::string output_name(const std::string& task) {
   return task == "reconstruct" ? "reconstruction" : "output";
 }
 
-// Transforms of a sample before the network: scaling by the source, then the job's transforms.
-nlohmann::json transforms_json(const DataJob& job) {
-  nlohmann::json list = nlohmann::json::array();
+nlohmann::json step_json(const Chosen<TransformStep>& step) {
+  nlohmann::json one = step.json();
+  one["name"] = step.name;
+  return one;
+}
+
+// Whether predictions need a step: not those that mix batches or work on targets, nor augmentation. A random step that
+// changes the type, such as a crop to a size, is needed all the same. `fields` are the types before and, then, after
+// it.
+bool predicts_with(const Chosen<TransformStep>& chosen, std::vector<TensorType>& fields) {
+  const TransformStep step = chosen.make();
+  if (!step.sample) return false;
+  const std::vector<TensorType> before = std::exchange(fields, step.sample->fields(fields));
+  if (chosen.json().value("field", 0) != 0) return false;
+  return !step.sample->random() || fields.at(0) != before.at(0);
+}
+
+// Transforms of a raw sample before the network: what the source did, the job's transforms, conversions to numbers.
+nlohmann::json transforms_json(const PreparedJob& prepared) {
+  const DataJob& job = prepared.job.data;
+  const data::DataSplits& splits = prepared.data.splits;
+  nlohmann::json list = splits.raw_transforms;
   const nlohmann::json source = job.source.json();
   if (source.contains("mean") && source.contains("std") && !source.value("bytes", false)) {
     const auto as_list = [](const nlohmann::json& value) {
@@ -29,10 +50,12 @@ nlohmann::json transforms_json(const DataJob& job) {
     };
     list.push_back({{"name", "normalise"}, {"mean", as_list(source["mean"])}, {"std", as_list(source["std"])}});
   }
+  auto fields = splits.train ? splits.train->fields() : splits.train_shards->decoder->fields();
   for (const auto& step : job.transforms) {
-    nlohmann::json one = step.json();
-    one["name"] = step.name;
-    list.push_back(std::move(one));
+    if (predicts_with(step, fields)) list.push_back(step_json(step));
+  }
+  for (const auto& step : prepared.data.conversions) {
+    if (step.json().value("field", 0) == 0) list.push_back(step_json(step));
   }
   return list;
 }
@@ -49,7 +72,9 @@ Result<void> export_model(const PreparedJob& prepared, const std::filesystem::pa
   signature.outputs = {{output_name(prepared.objective_name), DType::f32, {}}};
   signature.task = prepared.objective_name;
   signature.class_names = prepared.data.splits.class_names;
-  signature.transforms = transforms_json(prepared.job.data);
+  signature.target_names = prepared.data.splits.target_names;
+  signature.raw = prepared.data.splits.raw;
+  signature.transforms = transforms_json(prepared);
   if (const auto& tokenizer = prepared.data.splits.tokenizer) signature.tokenizer = tokenizer->json();
   if (const auto& tokenizer = prepared.data.splits.target_tokenizer) signature.target_tokenizer = tokenizer->json();
   about["job"] = nlohmann::json::parse(job_json(prepared.job).dump());

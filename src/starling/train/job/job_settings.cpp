@@ -17,6 +17,7 @@ Settings LoadJob::settings() {
                   {.min = 1, .max = 256}),
           setting("prefetch", &J::prefetch, "batches made ahead", {.min = 1, .max = 64}),
           setting("stream", &J::stream, "how shards without an index are shuffled"),
+          setting("split", &J::split, "cut the training samples of the source into parts, by a seed"),
           setting("labels", &J::labels, "train on the first so many samples only; pre-training sees all. 0: all",
                   {.min = 0, .max = 1e12}),
           choice("evaluate", &J::evaluate, {"auto", "valid", "test", "none"},

@@ -49,14 +49,38 @@ void fit_targets(zoo::Net& net, const ModelJob& job, const JobData& data) {
   if (!open.empty()) net = zoo::with(net, open);
 }
 
-zoo::Recipe fit_model(Job& job, const JobData& data) {
-  if (job.model.layers) return declared_recipe(*job.model.layers, data);
+// Numbers to predict make a classifier of the zoo a regression, with an output for each of them.
+void make_regression(zoo::Recipe& recipe, const JobData& data) {
+  if (data.targets == 0 || recipe.objective != "classify") return;
+  recipe.objective = "regress";
+  if (recipe.fields.size() > 1) recipe.fields[1] = {.sample = data.fields.at(1).shape};
+}
+
+// Samples as the network reads them: token ids or numbers.
+void fit_samples(JobData& data, bool reads_ids) {
+  if (!reads_ids) return convert_to_numbers(data);
+  check(data.fields.at(0).dtype == DType::i64,
+        "[train] expected token ids, i64, for a network that begins with an embedding, got {} from the data (texts: "
+        "data.name: csv_text or text; arrays: save them by x.astype('int64'))",
+        to_string(data.fields[0]));
+}
+
+zoo::Recipe fit_model(Job& job, JobData& data) {
+  if (job.model.layers) {
+    fit_samples(data, nn::reads_ids(*job.model.layers));
+    return declared_recipe(*job.model.layers, data);
+  }
   zoo::Net& net = *job.model.net;
-  net = zoo::fitted(net, data.facts, job.model.given);
+  zoo::DataFacts facts = data.facts;
+  if (data.targets > 0) facts.classes = data.targets;
+  net = zoo::fitted(net, facts, job.model.given);
   fit_targets(net, job.model, data);
   check_option(net, "classes", data.facts.classes);
   check_option(net, "vocabulary", data.facts.vocabulary);
-  return net.make();
+  zoo::Recipe recipe = net.make();
+  fit_samples(data, !recipe.fields.empty() && recipe.fields[0].below > 0);
+  make_regression(recipe, data);
+  return recipe;
 }
 
 }  // namespace

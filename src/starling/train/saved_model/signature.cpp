@@ -63,6 +63,8 @@ Json to_json(const ModelSignature& signature) {
           {"outputs", to_json(signature.outputs)},
           {"task", signature.task},
           {"class_names", signature.class_names},
+          {"target_names", signature.target_names},
+          {"raw", signature.raw},
           {"transforms", signature.transforms},
           {"tokenizer", signature.tokenizer},
           {"target_tokenizer", signature.target_tokenizer},
@@ -77,6 +79,12 @@ ModelSignature read_signature(const Json& json) {
   check(json.at("class_names").is_array() && json.at("class_names").size() <= kMostClasses,
         "expected a list of at most {} class names", kMostClasses);
   signature.class_names = json.at("class_names").get<std::vector<std::string>>();
+  if (json.contains("target_names")) {  // absent from models of version 0.2.0, like raw
+    check(json["target_names"].is_array() && json["target_names"].size() <= kMostClasses,
+          "expected a list of at most {} names of targets", kMostClasses);
+    signature.target_names = json["target_names"].get<std::vector<std::string>>();
+  }
+  signature.raw = json.value("raw", Json());
   signature.transforms = json.at("transforms");
   check(signature.transforms.is_array(), "expected a list of transforms");
   signature.tokenizer = json.at("tokenizer");

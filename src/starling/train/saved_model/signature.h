@@ -24,6 +24,9 @@ struct ModelSignature {
   std::vector<ModelField> outputs{};
   std::string task{};  // training objective, by the names of train/objective.h: classify, next_token, …
   std::vector<std::string> class_names{};
+  std::vector<std::string> target_names{};  // of the numbers that a regression predicts; may be empty
+  // How a file or row of a user becomes a raw sample, by the kinds of data/raw/raw.h; null: not described.
+  nlohmann::json raw{};
   // Transforms applied to raw samples before the network, by the names of data/transform.h, in order.
   nlohmann::json transforms = nlohmann::json::array();
   nlohmann::json tokenizer{};                       // of the input tokens; null: none

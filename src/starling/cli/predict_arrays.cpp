@@ -1,0 +1,52 @@
+#include <optional>
+
+#include "starling/base/error.h"
+#include "starling/cli/predict_input.h"
+#include "starling/data/formats/npy.h"
+#include "starling/data/raw/raw.h"
+#include "starling/ops/api/creation.h"
+
+namespace starling::cli {
+namespace {
+
+// Type of a sample in the arrays that the model was trained with, if it was trained with arrays.
+std::optional<TensorType> trained_with(const ModelSignature& signature) {
+  if (data::raw_kind(signature.raw) != "array") return std::nullopt;
+  try {
+    const auto dtype = parse_dtype(signature.raw.at("dtype").get<std::string>());
+    TensorType type{dtype.value_or(DType::f32), {}};
+    for (const auto& size : signature.raw.at("shape")) type.shape.push_back(size.get<std::int64_t>());
+    return type;
+  } catch (const nlohmann::json::exception& error) {
+    fail("[model] expected a description of arrays, got a bad one: {}", error.what());
+  }
+}
+
+// u8 [n, …] with the channel axis that grey pictures may lack.
+Tensor with_channels(const Tensor& array) {
+  Shape sample;
+  for (int axis = 1; axis < array.rank(); ++axis) sample.push_back(array.size(axis));
+  if (sample.rank() == 2) sample.insert(0, 1);
+  return as_samples(array, sample, "array");
+}
+
+}  // namespace
+
+PredictInput read_array(const std::string& path, const ModelSignature& signature) {
+  const ModelField& wanted = signature.inputs[0];
+  const Tensor array = data::read_npy(path);
+  const auto raw = trained_with(signature);
+  PredictInput input;
+  // Arrays like those of training go the same way. Numbers for a model of bytes are taken for the network's input.
+  if (raw && (raw->dtype == array.dtype() || (is_float(raw->dtype) && array.dtype() != DType::u8))) {
+    input.batch = transformed(as_samples(cast(array, raw->dtype), raw->shape, path), signature, path);
+  } else if (array.dtype() == DType::u8 && wanted.dtype != DType::u8 && array.rank() >= 2) {
+    input.batch = transformed(with_channels(array), signature, path);
+  } else {
+    input.batch = as_samples(cast(array, wanted.dtype), wanted.sample, path);
+  }
+  input.names = numbered(path, input.batch.size(0));
+  return input;
+}
+
+}  // namespace starling::cli

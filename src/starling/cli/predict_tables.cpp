@@ -1,0 +1,41 @@
+#include "starling/base/error.h"
+#include "starling/cli/predict_input.h"
+#include "starling/data/formats/csv.h"
+#include "starling/data/raw/raw.h"
+#include "starling/data/raw/table_reader.h"
+#include "starling/ops/api/creation.h"
+
+namespace starling::cli {
+namespace {
+
+// Rows that are the network's input as they are, for models that do not name columns.
+PredictInput read_plain_rows(const std::string& path, const ModelSignature& signature, bool header) {
+  data::CsvOptions options;
+  options.header = header;
+  data::CsvReader reader = data::CsvReader::open(path, options);
+  std::vector<double> values;
+  std::int64_t rows = 0;
+  while (const auto* cells = reader.next()) {
+    for (const auto& cell : *cells) {
+      double value = 0;
+      check(data::parse_number(cell, value), "[predict] {}: expected numbers, got '{}'{}", reader.where(), cell,
+            rows == 0 ? " (a header row is told by --csv-header)" : "");
+      values.push_back(value);
+    }
+    ++rows;
+  }
+  const auto columns = rows > 0 ? static_cast<std::int64_t>(values.size()) / rows : 0;
+  check(rows > 0, "[predict] {}: expected at least one row, got none", path);
+  const Tensor table = from_doubles(values, {rows, columns}, signature.inputs[0].dtype);
+  return {as_samples(table, signature.inputs[0].sample, path), numbered(path, rows)};
+}
+
+}  // namespace
+
+PredictInput read_table(const std::string& path, const ModelSignature& signature, bool csv_header) {
+  if (data::raw_kind(signature.raw) != "table") return read_plain_rows(path, signature, csv_header);
+  const Tensor rows = data::TableReader::from_json(signature.raw).read(path);
+  return {transformed(rows, signature, path), numbered(path, rows.size(0))};
+}
+
+}  // namespace starling::cli
