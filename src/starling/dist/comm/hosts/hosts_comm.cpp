@@ -54,7 +54,7 @@ struct Operation {
   Staged staged;
   std::size_t next = 0;
   std::uint64_t number = 0;  // of the last stage started, in its queue
-  Work work;  // last stage started
+  Work work;                 // last stage started
   bool ended = false;
 
   bool running() const { return !ended && next > 0; }
