@@ -146,7 +146,7 @@ void register_command_predict(cli::Commands& into) {
       {{"predict runs/fashion_lenet/model shoe.png shirt.jpg --top 3", "the likeliest classes of two pictures"},
        {"predict runs/fashion_lenet pictures/ -o classes.csv", "a folder of pictures into a table of probabilities"},
        {"predict model data.npy -o out.npy", "samples of an array, outputs as an array"},
-       {"predict runs/char_gpt --prompt \"The meaning of\" --tokens 200 --temperature 0.8", "goes on with a text"},
+       {"predict runs/char_gpt --prompt \"The meaning of\" --tokens 200 --temperature 0.8", "continues a text"},
        {"predict runs/g2p starling murmuration", "spellings into phonemes"}},
       cli::run_predict);
   app.add_option("model", o.model, "Folder of a saved model, or of a run with one")->required();
@@ -156,7 +156,7 @@ void register_command_predict(cli::Commands& into) {
   app.add_option("--top", o.top, "How many classes to tell")->check(CLI::Range(1, 1'000'000))->capture_default_str();
   app.add_option("--batch", o.batch, "Samples run at once")->check(CLI::Range(1, 1 << 20))->capture_default_str();
   app.add_flag("--csv-header", o.csv_header, "The first row of a CSV file names its columns");
-  auto* prompt = app.add_option("--prompt", o.prompt, "Text that a language model goes on with");
+  auto* prompt = app.add_option("--prompt", o.prompt, "Text that a language model continues");
   app.add_option("--tokens", o.generate.tokens, "How many tokens to add to the prompt")
       ->check(CLI::Range(1, 1'000'000))
       ->needs(prompt)
