@@ -14,9 +14,9 @@ cannot be installed.
 import argparse
 import json
 import sys
-from pathlib import Path
 
 from peer import environment, table
+from peer.built import built
 from peer.catalogue import MODES, NETS, PEERS, modes_for, with_batch
 from peer.client import PeerError
 from peer.comparison import compare
@@ -102,10 +102,8 @@ def find_pythons(peers: list) -> dict:
 
 def main() -> int:
     options = parse_arguments()
-    if not options.self_test and not Path(options.starling).is_file():
-        print(f"[compare] expected the starling program at {options.starling}: build it or give --starling PATH",
-              file=sys.stderr)
-        return 2
+    if not options.self_test:
+        built(options.starling)
     pythons = find_pythons(options.peers)
     if options.self_test:
         from peer import self_test

@@ -25,6 +25,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from peer.built import built
+
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 SIZES = "4,1K,16K,64K,256K,1M,4M,16M,64M,256M"
 SECONDS = 0.06  # wanted of one measurement
@@ -87,7 +89,7 @@ def sides(options, folder):
 
     def add(name, program, flags, mpirun=None):
         if name.startswith(tuple(options.sides.split(","))):
-            made.append(Side(name, build / program, flags, options.ranks, folder / name, mpirun))
+            made.append(Side(name, built(build / program), flags, options.ranks, folder / name, mpirun))
 
     shared = ["--backend", "shared", "--memory"]
     add("shared, arena", "bench_comm", [*shared, "arena"])

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from compare import names, positive
 from peer import environment
+from peer.built import built
 from peer.catalogue import NETS, modes_for, with_batch
 from peer.client import BENCH, PeerError, environment_for
 from peer.history import stamp
@@ -75,10 +76,7 @@ def parse_arguments():
 
 def main() -> int:
     options = parse_arguments()
-    if not Path(options.starling).is_file():
-        print(f"[compare] expected the starling program at {options.starling}: build it or give --starling PATH",
-              file=sys.stderr)
-        return 2
+    built(options.starling)
     python = environment.ensure()
     starling = Starling([options.starling], options.threads)
     lines, failed = [], False

@@ -17,6 +17,7 @@ import tempfile
 from pathlib import Path
 
 from peer import environment
+from peer.built import built
 from peer.client import BENCH, environment_for
 
 
@@ -134,6 +135,7 @@ def main():
     parser.add_argument("--json", metavar="FILE", help="one JSON line a case is added there")
     parser.add_argument("--program", default=str(environment.ROOT / "build" / "release" / "bench" / "bench_ops"))
     options = parser.parse_args()
+    built(options.program)
     environment.reexec()
     return run(options, Path(sys.executable))
 

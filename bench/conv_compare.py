@@ -10,8 +10,10 @@ import argparse
 import subprocess
 import time
 
-import torch
-import torch.nn.functional as F
+from peer.built import built, torch_or_end
+
+torch = torch_or_end()
+F = torch.nn.functional
 
 # name: (batch, [(count in the network, channels, size, out, kernel, stride, padding, groups)])
 NETS = {
@@ -158,7 +160,7 @@ def main():
     parser.add_argument("--passes", nargs="*", default=PASSES)
     parser.add_argument("--milliseconds", type=float, default=60, help="of one round of one side")
     args = parser.parse_args()
-    ours = Ours(args.program)
+    ours = Ours(built(args.program))
     print(f"{'layer':<46}{'pass':<9}{'threads':>7}{'ours ms':>10}{'torch ms':>10}{'torch/ours':>11}  kernel")
     for net in args.net:
         for threads in args.threads:

@@ -27,6 +27,7 @@ from pathlib import Path
 
 from compare import names, positive
 from peer import environment, trace_overlap
+from peer.built import built
 from peer.catalogue import NETS
 from peer.client import BENCH
 from peer.history import stamp
@@ -192,11 +193,7 @@ def rows(line: dict) -> list:
 
 def main() -> int:
     options = parse_arguments()
-    if not Path(options.starling).is_file():
-        print(f"[scaling] expected the starling program at {options.starling}: build it or give --starling PATH",
-              file=sys.stderr)
-        return 2
-    options.starling = str(Path(options.starling).resolve())
+    options.starling = str(Path(built(options.starling)).resolve())
     python = None if options.no_peer else environment.ensure()
     failed = False
     with contextlib.ExitStack() as stack:

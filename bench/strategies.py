@@ -28,6 +28,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from peer.built import built
+
 STRATEGIES = {
     "allreduce": {"strategy": "allreduce"},
     "backup_workers": {"strategy": "backup_workers", "backups": 1},
@@ -61,7 +63,7 @@ def run(args, name, slowed, processes, work):
     shutil.rmtree(folder, ignore_errors=True)
     file = work / "job.yaml"
     file.write_text(json.dumps(job(args, distribute, folder)))
-    program = str(Path(args.build) / "bin" / "starling")
+    program = built(Path(args.build) / "bin" / "starling")
     command = [program, "launch", "-n", str(workers), str(file)] if processes else [program, "train", str(file)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=args.timeout, check=False)
     if done.returncode != 0:

@@ -19,6 +19,8 @@ import tempfile
 from html import escape
 from pathlib import Path
 
+from peer.built import built
+
 WIDTH = 1400
 LEFT, RIGHT = 124, 112
 LANE, LANE_GAP, RANK_GAP = 34, 4, 18
@@ -260,7 +262,7 @@ def record(build, overlap, work):
         "train": {"steps": 16, "seed": 1, "folder": str(work / "run"), "export": False, "resume": "none"},
         "monitor": {"tensorboard": False},
         "distribute": {"bucket_mb": 4, "overlap": overlap}}))
-    program = str(Path(build) / "bin" / "starling")
+    program = built(Path(build) / "bin" / "starling")
     subprocess.run([program, "launch", "-n", "2", "--backend", "gloo", str(file), "--trace", str(trace)], check=True)
     return str(trace)
 

@@ -13,7 +13,12 @@ import itertools
 import os
 import pathlib
 import subprocess
+import sys
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+from peer.built import built  # noqa: E402
 
 HERE = pathlib.Path(__file__).parent
 RESULTS = HERE / "results"
@@ -153,7 +158,7 @@ def main():
     shapes = read_shapes()
     names = list(dict.fromkeys(shape["network"] for shape in shapes))
     if options.programs:
-        measure(options.programs, options.minutes, options.networks or names)
+        measure([built(program) for program in options.programs], options.minutes, options.networks or names)
     versions = [path.stem.removeprefix("onednn-") for path in RESULTS.glob("onednn-*.csv")]
     results = {version: read(version) for version in versions}
     for threads in ["1", "2"]:

@@ -15,6 +15,10 @@ import sys
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from peer.built import built  # noqa: E402
+
 HERE = Path(__file__).resolve().parent
 EXAMPLES = HERE.parent.parent / "examples"
 # job → the PyTorch script, its option and the job's key for the data, the metric of the table
@@ -134,6 +138,7 @@ def main():
     args = parse()
     if args.table:
         return table(read(args.table))
+    args.starling = built(args.starling)
     if args.same:
         fine = [compare_steps(job, args) for job in args.jobs]
         sys.exit(0 if all(fine) else 1)

@@ -14,6 +14,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from peer.built import built  # noqa: E402
+
 HERE = Path(__file__).resolve().parent
 CASES = [("memory", "memory"), ("memory", "memory_batched"), ("augmented", "augmented"), ("disk", "disk"),
          ("indexed", "indexed")]
@@ -29,7 +33,7 @@ def measure(call):
 def compare(ours, theirs, peer_workers, args):
     mine, peer = [], []
     for _ in range(args.rounds):
-        mine.append(measure([args.build / "bench_loader", ours, "--workers", max(peer_workers, 1), "--batch",
+        mine.append(measure([built(args.build / "bench_loader"), ours, "--workers", max(peer_workers, 1), "--batch",
                              args.batch, "--seconds", args.seconds, "--folder", args.folder, "--megabytes",
                              args.megabytes]))
         peer.append(measure([args.python, HERE / "torch_worker.py", theirs, peer_workers, args.batch, args.seconds,

@@ -8,9 +8,15 @@ PyTorch runs fused=True and foreach=True; Lion, which it lacks, is written with 
 
 import argparse
 import subprocess
+import sys
 import time
+from pathlib import Path
 
-import torch
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from peer.built import built, torch_or_end  # noqa: E402
+
+torch = torch_or_end()
 
 SETS = {"25m": [(1024, 1024), (1024,), (1024,)] * 24}
 KINDS = ["sgd", "momentum", "adam", "adamw", "lion"]
@@ -72,7 +78,7 @@ def main():
     options.add_argument("--sets", default="sae_big,25m")
     options = options.parse_args()
     torch.set_num_threads(options.threads)
-    ours = subprocess.Popen([options.program, str(options.threads), str(REPEATS)], stdin=subprocess.PIPE,
+    ours = subprocess.Popen([built(options.program), str(options.threads), str(REPEATS)], stdin=subprocess.PIPE,
                             stdout=subprocess.PIPE, text=True)
 
     def ask(line):

@@ -1,5 +1,5 @@
 // LeNet on Fashion-MNIST: progress on the terminal; checkpoints, TensorBoard events, a log and a summary in
-// runs/lenet_cpp. Ctrl-C saves and leaves; started again, it goes on where it was stopped.
+// runs/lenet_cpp. Ctrl-C saves and leaves; started again, it resumes.
 #include <starling/training.h>
 
 #include <iostream>

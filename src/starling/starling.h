@@ -5,6 +5,7 @@
 // Tensors, devices, errors, threads.
 #include "starling/base/error.h"
 #include "starling/base/parallel.h"
+#include "starling/tensor/literal.h"
 #include "starling/tensor/queue.h"
 #include "starling/tensor/tensor.h"
 
@@ -24,6 +25,7 @@
 #include "starling/ops/api/einsum.h"
 #include "starling/ops/api/embedding.h"
 #include "starling/ops/api/index.h"
+#include "starling/ops/api/indexing.h"
 #include "starling/ops/api/interpolate.h"
 #include "starling/ops/api/linalg.h"
 #include "starling/ops/api/local_conv.h"

@@ -172,13 +172,28 @@ TEST(CliDocs, TheReferenceOfJobsIsWhatTheProgramSays) {
   ASSERT_NE(begin, std::string::npos);
   EXPECT_EQ(text.substr(begin + mark.size()), run_starling("print-config --doc").out)
       << "run: starling print-config --doc, and put it after the mark in docs/jobs.md";
+  // Every section of the reference is in the contents above it.
+  std::istringstream lines(text.substr(begin));
+  std::string line;
+  while (std::getline(lines, line)) {
+    if (!line.starts_with("## ") && !line.starts_with("### ")) continue;
+    std::string anchor = line.substr(line.find(' ') + 1);
+    for (char& letter : anchor) letter = letter == ' ' ? '-' : static_cast<char>(std::tolower(letter));
+    EXPECT_LT(text.find("](#" + anchor + ")"), begin) << line << " is not in the contents of docs/jobs.md";
+  }
+}
+
+TEST(CliDocs, TheReferenceOfOpsIsWhatTheProgramSays) {
+  EXPECT_EQ(file_text(std::filesystem::path(STARLING_SOURCE_FOLDER) / "docs" / "ops.md"),
+            run_starling("ops --markdown").out)
+      << "run: starling ops --markdown > docs/ops.md";
 }
 
 TEST(CliHelp, EveryCommandHasExamplesAndEndsWithZero) {
-  for (const char* command :
-       {"train",         "eval",        "predict",      "export", "bench",    "ops",          "inspect graph",
-        "inspect model", "inspect run", "inspect data", "plot",   "validate", "print-config", "systems",
-        "verify",        "doctor",      "runs",         "sweep",  "lr-find",  "report",       "completion"}) {
+  for (const char* command : {"train",         "eval",          "predict",     "export",       "bench", "ops",
+                              "inspect graph", "inspect model", "inspect run", "inspect data", "plot",  "validate",
+                              "print-config",  "systems",       "verify",      "doctor",       "runs",  "sweep",
+                              "lr-find",       "report",        "completion",  "zoo"}) {
     const auto ran = run_starling(std::string(command) + " --help");
     EXPECT_EQ(ran.code, 0) << command;
     EXPECT_TRUE(has(ran.out, "Examples:\n  starling " + std::string(command))) << command << "\n" << ran.out;

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -76,6 +77,21 @@ TEST(CliSystems, CommandsNamePresetsThatAreSoundJobsAndNothingElseIsAPreset) {
   }
   for (const auto& file : fs::directory_iterator(root / "examples" / "systems"))
     EXPECT_TRUE(named.contains(file.path())) << file.path();
+}
+
+TEST(CliSystems, PresetsAreFoundByNameFromAnyFolder) {
+  const TestFolder empty("cli-presets");
+  const auto by_name = run_in(empty.path(), "print-config sparknet --yaml");
+  EXPECT_EQ(by_name.code, 0) << by_name.err;
+  const auto by_path = run_in(empty.path(), "print-config examples/systems/sparknet.yaml --yaml");
+  EXPECT_EQ(by_path.out, by_name.out);
+  EXPECT_NE(by_name.out.find("local_sgd"), std::string::npos) << by_name.out;
+  // A file of the user comes first.
+  std::ofstream(empty.path() / "sparknet") << "model: {name: lenet}\ntrain: {folder: runs/mine}\n";
+  EXPECT_NE(run_in(empty.path(), "print-config sparknet --yaml").out.find("runs/mine"), std::string::npos);
+  const auto wrong = run_in(empty.path(), "train sparknt");
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_NE(wrong.err.find("got 'sparknt' (did you mean 'sparknet'?)"), std::string::npos) << wrong.err;
 }
 
 }  // namespace

@@ -90,7 +90,7 @@ TEST_F(CliTrain, SavesAndEndsWith130WhenInterrupted) {
   EXPECT_TRUE(WIFEXITED(ended.status));
   EXPECT_EQ(WEXITSTATUS(ended.status), 130);
   EXPECT_NE(ended.err.find("interrupted at step"), std::string::npos) << ended.err;
-  EXPECT_NE(ended.err.find("the same command goes on"), std::string::npos) << ended.err;
+  EXPECT_NE(ended.err.find("the same command resumes"), std::string::npos) << ended.err;
   const auto steps = nlohmann::json::parse(testing::file_text(run_folder() / "summary.json")).at("steps").get<int>();
   EXPECT_TRUE(std::filesystem::exists(run_folder() / "checkpoints" / fmt::format("step-{:08}", steps)));
 }
@@ -98,7 +98,7 @@ TEST_F(CliTrain, SavesAndEndsWith130WhenInterrupted) {
 TEST_F(CliTrain, SaysHowARunThatStartedOverGoesOn) {
   write_job("epochs: 100000, resume: none");
   const auto ended = train_until("checkpoints", SIGINT);
-  EXPECT_NE(ended.err.find("with --resume auto goes on"), std::string::npos) << ended.err;
+  EXPECT_NE(ended.err.find("with --resume auto resumes"), std::string::npos) << ended.err;
 }
 
 TEST_F(CliTrain, OneRunAtATimeUsesAFolder) {

@@ -225,8 +225,8 @@ TEST(Stream, RefusesAStateOfOtherShardsSeedOrRanksAndGoesOnAsBefore) {
     other["stream"]["identity"][key] = value;
     return error_of([&] { loader.restore(other); });
   };
-  EXPECT_EQ(refused("seed", 6), "[stream] expected to go on with seed 6 of the saved state, got 5");
-  EXPECT_TRUE(refused("shards", "x").starts_with("[stream] expected to go on with shards \"x\""));
+  EXPECT_EQ(refused("seed", 6), "[stream] expected to resume with seed 6 of the saved state, got 5");
+  EXPECT_TRUE(refused("shards", "x").starts_with("[stream] expected to resume with shards \"x\""));
   EXPECT_NE(refused("ranks", 2), "none");
   EXPECT_NE(refused("shuffle_samples", 17), "none");
   for (const auto& [path, value] : std::vector<std::pair<const char*, nlohmann::json>>{{"/stream/buffer/0", 99},

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """C++ of a page of the documentation, as a source that compiles if the page is right.
 
-  extract.py PAGE SOURCE    writes the ```cpp blocks of PAGE to SOURCE
-  extract.py --count PAGE…  says how many blocks there are and which are not compiled
+  extract.py PAGE SOURCE            writes the ```cpp blocks of PAGE to SOURCE
+  extract.py --count PAGE…          says how many blocks there are and which are not compiled
+  extract.py --check PAGE PROGRAM   runs the program of SOURCE and compares what it prints with what PAGE shows
 
 Blocks are compiled after `#include "starling/starling.h"` and their own includes, with `namespace sl = starling` and
 all of namespace starling visible. Functions that a block defines are seen by the blocks after it; everything else in it
@@ -11,16 +12,20 @@ do not see:
 
   <!-- compile: sl::Tensor x, y; -->
 
-and `<!-- compile: no (why) -->` leaves a block out.
+and `<!-- compile: no (why) -->` leaves a block out. A block after `<!-- prints -->` is what the C++ before it prints;
+SOURCE of a page with such blocks has a main function that runs the C++ before them.
 """
 
 import dataclasses
 import pathlib
 import re
+import subprocess
 import sys
 
 FENCE = re.compile(r"^```(\S*)\s*$")
 GIVEN = re.compile(r"<!--\s*compile:(.*?)-->\s*\Z", re.S)
+PRINTS = re.compile(r"<!-- prints -->\s*\Z")
+MARK = "@@ line "  # before what a block prints
 LEFT_OUT = re.compile(r"no \((.*)\)\Z", re.S)
 FUNCTION = re.compile(r"(?!(?:if|for|while|switch|return|else|do|try)\b)[\w:<>,&* ]+[ &*]\w+\(.*\)(?: const)? \{$")
 OTHER_NAMES = {"c++", "C++", "cc", "cxx", "CPP", "Cpp"}
@@ -33,6 +38,7 @@ class Block:
     code: list[str]
     given: str
     left_out: str  # why it is not compiled; "": it is
+    prints: list[str] | None = None  # lines that the page shows as its output
 
 
 def read_blocks(page: pathlib.Path) -> list[Block]:
@@ -53,6 +59,10 @@ def read_blocks(page: pathlib.Path) -> list[Block]:
             given = comment[1].strip() if comment else ""
             left_out = LEFT_OUT.match(given)
             blocks.append(Block(page, i + 1, lines[i:end], given, left_out[1] if left_out else ""))
+        elif PRINTS.search("\n".join(lines[before : i - 1])):
+            if not blocks or blocks[-1].left_out or blocks[-1].prints is not None:
+                sys.exit(f"{page}:{i}: expected compiled C++ before what it prints")
+            blocks[-1].prints = lines[i:end]
         i = before = end + 1
     return blocks
 
@@ -85,9 +95,33 @@ def source(page: pathlib.Path) -> str:
             out += [at, *functions]
         if any(body):
             out += [f"void block_{number}() {{", block.given, "{", at, *body, "}", "}"]
+    if shown := [(number, block.line) for number, block in enumerate(blocks, 1) if block.prints is not None]:
+        includes += [line for line in ["#include <iostream>"] if line not in includes]
+        out += ["void print_all() {"]
+        for number, line in shown:
+            out += [f'std::cout << "{MARK}{line}" << std::endl;', f"block_{number}();"]
+        out += ["}"]
     name = re.sub(r"\W", "_", page.stem)
     head = [*includes, "", "namespace sl = starling;", f"namespace page_{name} {{", "using namespace starling;"]
-    return "\n".join([*head, *out, f"}}  // namespace page_{name}", ""])
+    tail = [f"}}  // namespace page_{name}", *([f"int main() {{ page_{name}::print_all(); }}"] if shown else []), ""]
+    return "\n".join([*head, *out, *tail])
+
+
+def check(page: pathlib.Path, program: str) -> None:
+    """Ends with an error unless the program prints what the page shows, block by block."""
+    printed = subprocess.run([program], capture_output=True, text=True, encoding="utf-8", check=True).stdout
+    parts = {}
+    for part in printed.split(MARK)[1:]:
+        line, _, text = part.partition("\n")
+        parts[int(line)] = [row.rstrip() for row in text.rstrip("\n").split("\n")]
+    shown = [block for block in read_blocks(page) if block.prints is not None]
+    for block in shown:
+        if parts.get(block.line) != [row.rstrip() for row in block.prints]:
+            sys.exit("\n".join([f"{page}:{block.line}: this prints", *parts.get(block.line, ["(nothing)"]),
+                               "but the page shows", *block.prints]))
+    if not shown:
+        sys.exit(f"{page}: expected blocks after <!-- prints -->, got none")
+    print(f"{page.name}: {len(shown)} blocks print what the page shows")
 
 
 def count(pages: list[pathlib.Path]) -> None:
@@ -101,6 +135,8 @@ def count(pages: list[pathlib.Path]) -> None:
 def main(arguments: list[str]) -> None:
     if arguments[:1] == ["--count"]:
         count([pathlib.Path(a) for a in arguments[1:]])
+    elif arguments[:1] == ["--check"] and len(arguments) == 3:
+        check(pathlib.Path(arguments[1]), arguments[2])
     elif len(arguments) == 2:
         pathlib.Path(arguments[1]).write_text(source(pathlib.Path(arguments[0])), encoding="utf-8")
     else:

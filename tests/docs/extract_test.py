@@ -57,6 +57,30 @@ class Pages(unittest.TestCase):
         mark = next(i for i, line in enumerate(lines) if line.startswith("#line 4") and lines[i - 1] == "{")
         self.assertEqual(lines[mark + 1 :].index("int m = twice(n);"), 8 - 4)
 
+    def test_what_a_block_prints_is_compared_line_by_line(self):
+        page = self.page("```cpp\nint twice;\n```\n<!-- prints -->\n```\na\n b\n```\n")
+        self.assertEqual([b.prints for b in extract.read_blocks(page)], [["a", " b"]])
+        lines = extract.source(page).split("\n")
+        self.assertIn("block_1();", lines)
+        self.assertIn("int main() { page_page::print_all(); }", lines)
+        program = pathlib.Path(self.folder.name) / "program"
+
+        def printing(text):
+            program.write_text(f"#!/bin/sh\nprintf '{text}'\n", encoding="utf-8")
+            program.chmod(0o755)
+            extract.check(page, str(program))
+
+        printing("@@ line 2\\na\\n b\\n")
+        with self.assertRaises(SystemExit) as caught:
+            printing("@@ line 2\\na\\n c\\n")
+        self.assertIn("page.md:2: this prints\na\n c\nbut the page shows", str(caught.exception))
+        with self.assertRaises(SystemExit):
+            printing("")
+
+    def test_output_without_a_block_that_prints_it_is_refused(self):
+        with self.assertRaises(SystemExit):
+            extract.read_blocks(self.page("<!-- prints -->\n```\na\n```\n"))
+
     def test_another_name_of_the_language_is_refused(self):
         with self.assertRaises(SystemExit):
             extract.read_blocks(self.page("```c++\nint x;\n```\n"))

@@ -21,4 +21,6 @@ step(${CMAKE_COMMAND} -S ${work}/outside -B ${work}/build -G ${generator} -D CMA
   -D CMAKE_CXX_COMPILER=${compiler} -D CMAKE_BUILD_TYPE=${build_type})
 step(${CMAKE_COMMAND} --build ${work}/build)
 step(${work}/build/outside)
+# Presets are installed with the program and found by name, from any folder.
+step(${work}/prefix/bin/starling validate --no-data sparknet)
 step(${work}/build/outside_shared)

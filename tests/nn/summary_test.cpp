@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "starling/starling.h"
 
 namespace starling {
@@ -42,12 +44,18 @@ TEST(Summary, CountsParametersAndFlopsOfLeNet) {
 TEST(Summary, PrintsATableInTheOrderOfCalls) {
   nn::Sequential net;
   net.add("fc", nn::Linear({.in = 3, .out = 4})).add("act", nn::Relu());
-  EXPECT_EQ(nn::summary(net, {3}).print(),
-            "layer    kind    output  parameters  FLOPs\n"
-            "(input)          [1, 3]                   \n"
-            "fc       Linear  [1, 4]          16     28\n"
-            "act      Relu    [1, 4]           0      4\n"
-            "total            [1, 4]          16     32\n");
+  const std::string table =
+      "layer    kind    output  parameters  FLOPs\n"
+      "(input)          [1, 3]                   \n"
+      "fc       Linear  [1, 4]          16     28\n"
+      "act      Relu    [1, 4]           0      4\n"
+      "total            [1, 4]          16     32\n";
+  ::testing::internal::CaptureStdout();
+  nn::summary(net, {3}).print();
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), table);
+  std::ostringstream out;
+  out << nn::summary(net, {3});
+  EXPECT_EQ(out.str(), table);
 }
 
 TEST(Summary, ContainersHaveRowsWhereTheyDoSomethingThemselves) {
@@ -68,8 +76,8 @@ TEST(Summary, TellsFrozenAndUncalledAndRepeated) {
   EXPECT_EQ(row(all, "many.body").calls, 3);
   EXPECT_EQ(row(all, "many.body").parameters, 6);
   EXPECT_EQ(all.trainable, 0);
-  EXPECT_NE(all.print().find("Linear ×3 (frozen)"), std::string::npos) << all.print();
-  EXPECT_NE(all.print().find("0 of the parameters are trained"), std::string::npos);
+  EXPECT_NE(all.text().find("Linear ×3 (frozen)"), std::string::npos) << all;
+  EXPECT_NE(all.text().find("0 of the parameters are trained"), std::string::npos);
 }
 
 TEST(Summary, ChangesNothing) {

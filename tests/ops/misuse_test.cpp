@@ -32,10 +32,6 @@ bool refuses(const OpDef& op, std::span<const Tensor> in, const Attrs& attrs, co
   }
 }
 
-Tensor ones(const Shape& shape, DType dtype) {
-  return from_doubles(std::vector<double>(static_cast<std::size_t>(shape.numel()), 1.0), shape, dtype);
-}
-
 struct Tally {
   int refused = 0;
   int tried = 0;

@@ -8,6 +8,7 @@
 #include "starling/base/error.h"
 #include "starling/ops/api/binary.h"
 #include "starling/ops/api/create.h"
+#include "starling/ops/api/indexing.h"
 #include "starling/ops/api/reduce.h"
 #include "starling/ops/api/shape_ops.h"
 
@@ -97,6 +98,49 @@ TEST(Views, RenameAxesWithoutCopies) {
   EXPECT_EQ(diagonal(counting({3, 3})).to_vector(), (Values{0, 4, 8}));
   EXPECT_EQ(diagonal(x).impl()->storage, x.impl()->storage);
   EXPECT_EQ(unbind(x, 1).size(), 3u);
+}
+
+TEST(Indexing, PositionsDropAnAxisAndRangesKeepIt) {
+  const Tensor x = counting({2, 3, 6});
+  const Tensor part = x[{0, all, {2, 5}}];
+  EXPECT_EQ(part.to_vector(), (Values{2, 3, 4, 8, 9, 10, 14, 15, 16}));
+  EXPECT_EQ(part.shape(), (Shape{3, 3}));
+  EXPECT_EQ(part.impl()->storage, x.impl()->storage);
+  EXPECT_EQ(x[1].shape(), (Shape{3, 6}));
+  EXPECT_EQ(x[-1][-1].to_vector(), (Values{30, 31, 32, 33, 34, 35}));
+  EXPECT_EQ((x[{1, 2, 3}].item()), 33);
+  EXPECT_EQ((x[{1, 2}].shape()), Shape{6});
+  EXPECT_EQ((x[{{0, 1}}].shape()), (Shape{1, 3, 6}));
+}
+
+TEST(Indexing, EndsOfARangeMayBeLeftOpen) {
+  const Tensor x = counting({6});
+  EXPECT_EQ((x[{{4, {}}}].to_vector()), (Values{4, 5}));
+  EXPECT_EQ((x[{{{}, -4}}].to_vector()), (Values{0, 1}));
+  EXPECT_EQ((x[{{1, {}, 2}}].to_vector()), (Values{1, 3, 5}));
+  EXPECT_EQ((x[{{{}, {}, -1}}].to_vector()), (Values{5, 4, 3, 2, 1, 0}));
+}
+
+TEST(Indexing, PlacesOutsideAreRefusedWithTheirAxis) {
+  const Tensor x = counting({2, 3});
+  const auto refused = [](const auto& f) -> std::string {
+    try {
+      f();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "nothing was refused";
+  };
+  EXPECT_EQ(refused([&] { x[{all, 3}]; }), "[index] expected a position in [-3, 3) for axis 1 of f64[2, 3], got 3");
+  EXPECT_EQ(refused([&] { x[{0, 0, 0}]; }), "[index] expected at most 2 places for f64[2, 3], got 3");
+  EXPECT_EQ(refused([&] { Tensor()[0]; }), "[index] expected a tensor, got an empty handle");
+}
+
+TEST(Indexing, GradientsGoToThePart) {
+  Tensor x = counting({2, 3});
+  x.set_requires_grad();
+  sum(mul(x[{1, {0, 2}}], 3.0)).backward();
+  EXPECT_EQ(x.grad().to_vector(), (Values{0, 0, 0, 3, 3, 0}));
 }
 
 TEST(Shapes, AnEmptyBatchKeepsItsFeaturesWhenFlattened) {

@@ -137,7 +137,19 @@ TEST(Optimizers, RefuseWildOptionsWhenTheyAreMade) {
   EXPECT_THROW(optim::Lion({w}, {.weight_decay = -1}), Error);
   EXPECT_THROW(optim::Adam({w, w}), Error);
   EXPECT_THROW(optim::Adam({zeros({2})}), Error);
-  EXPECT_THROW(make_optimizer("adam", "{lr: 0.1, momentum: 0.9}", {}), Error);
+  EXPECT_THROW(make_optimizer("adam", "{lr: 0.1, momentum: 0.9}", {ParameterGroup{.parameters = {w}}}), Error);
+}
+
+TEST(Optimizers, RefuseToUpdateNothing) {
+  const nn::Sequential empty;
+  try {
+    optim::Sgd nothing(empty.parameters(), {.lr = 0.1});
+    FAIL() << "an optimizer without parameters was made";
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "[sgd] expected parameters to update, got none; give it net.parameters() after the network's layers are "
+              "added");
+  }
 }
 
 // The scale is a scalar of the update, not a pass over the gradients.

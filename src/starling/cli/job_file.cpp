@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "starling/base/nearest.h"
 #include "starling/cli/cli.h"
+#include "starling/cli/shipped_jobs.h"
 #include "starling/train/runs/run_record.h"
 
 namespace starling::cli {
@@ -13,14 +15,25 @@ void add_set_option(CLI::App& app, std::vector<std::string>& set) {
 }
 
 void add_job_options(CLI::App& app, JobFile& file) {
-  app.add_option("job", file.job, "Job file (YAML), or the folder of a run")->required();
+  app.add_option("job", file.job, "Job file (YAML), the folder of a run, or a preset by name")->required();
   add_set_option(app, file.set);
 }
 
 std::filesystem::path job_path(const std::string& job) {
   const std::filesystem::path path(job);
   std::error_code ignored;
-  return std::filesystem::is_directory(path, ignored) ? path / "job.yaml" : path;
+  if (std::filesystem::is_directory(path, ignored)) return path / "job.yaml";
+  if (std::filesystem::exists(path, ignored)) return path;
+  const std::filesystem::path shipped = shipped_job(job);
+  if (!shipped.empty()) return shipped;
+  if (path.has_parent_path() || path.has_extension()) return path;
+  // A bare word is more likely a misspelt preset than a file.
+  const std::string near = nearest(job, shipped_job_names());
+  throw UsageError(
+      fmt::format("[job] expected a job file, the folder of a run or the name of a preset, got '{}'{}; `starling "
+                  "systems` lists the "
+                  "presets",
+                  job, near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near)));
 }
 
 ConfigNode load_config(const JobFile& file) {

@@ -19,7 +19,8 @@ struct JobFile {
 void add_job_options(CLI::App& app, JobFile& file);
 void add_set_option(CLI::App& app, std::vector<std::string>& set);
 
-// Path of the job file; for a run folder, its job.yaml. Errors in the file are UsageErrors.
+// Path of the job file; for a run folder, its job.yaml; for the name of a preset, the installed file. Errors in the
+// file are UsageErrors.
 std::filesystem::path job_path(const std::string& job);
 ConfigNode load_config(const JobFile& file);
 // Job of a run: `given` if it names one, else the run's own. A UsageError tells what to do where there is none, as for

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iostream>
 #include <iterator>
 #include <map>
 #include <set>
@@ -187,7 +188,7 @@ Summary summary(Module& net, std::span<const TensorType> inputs, const SummaryFo
   return all;
 }
 
-std::string Summary::print() const {
+std::string Summary::text() const {
   std::vector<Line> lines{{"layer", "kind", "output", "parameters", "FLOPs"}};
   lines.push_back({"(input)", "", shapes(inputs), "", ""});
   for (const auto& row : layers) {
@@ -203,5 +204,9 @@ std::string Summary::print() const {
   if (buffers > 0) text += fmt::format("and {} numbers in buffers\n", grouped(buffers));
   return text;
 }
+
+void Summary::print() const { std::cout << *this; }
+
+std::ostream& operator<<(std::ostream& out, const Summary& summary) { return out << summary.text(); }
 
 }  // namespace starling::nn

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <iosfwd>
 
 #include "starling/nn/module.h"
 
@@ -26,8 +27,10 @@ struct Summary {
   std::int64_t trainable = 0;
   std::int64_t buffers = 0;  // number of elements
   double flops = 0;
-  std::string print() const;  // as a table
+  std::string text() const;  // table with a row per layer
+  void print() const;        // writes text() to standard output
 };
+std::ostream& operator<<(std::ostream& out, const Summary& summary);
 
 struct SummaryOptions {
   std::int64_t batch = 1;

@@ -31,6 +31,9 @@ Optimizer::Optimizer(std::vector<ParameterGroup> groups, const Setup& setup)
           groups_[i].lr_scale, groups_[i].weight_decay.value_or(0));
     for (const auto& parameter : groups_[i].parameters) add_slot(parameter, i);
   }
+  check(!slots_.empty(),
+        "[{}] expected parameters to update, got none; give it net.parameters() after the network's layers are added",
+        name_);
   std::set<const TensorImpl*> seen;
   for (const auto& slot : slots_)
     check(seen.insert(slot.targets[0].impl()).second, "[{}] expected every parameter once, got '{}' again", name_,

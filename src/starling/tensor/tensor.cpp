@@ -1,7 +1,6 @@
 #include "starling/tensor/tensor.h"
 
 #include <cstring>
-#include <ostream>
 
 #include "starling/base/error.h"
 #include "starling/tensor/bytes.h"
@@ -245,27 +244,6 @@ void copy_into(const Tensor& destination, const Tensor& source) {
     device_memory(to_kind).within(to, from, bytes);
   }
   destination.impl()->storage->bump_version();
-}
-
-namespace {
-
-void print_values(std::ostream& out, const Tensor& tensor) {
-  constexpr std::size_t kMost = 64;
-  const auto values = tensor.to_vector();
-  out << " {";
-  for (std::size_t i = 0; i < values.size() && i < kMost; ++i)
-    out << (i ? ", " : "") << fmt::format("{:.6g}", values[i]);
-  out << (values.size() > kMost ? ", …}" : "}");
-}
-
-}  // namespace
-
-std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {
-  if (!tensor.defined()) return out << "(empty)";
-  out << to_string(tensor.type());
-  if (tensor.traced()) return out << " (traced)";
-  if (tensor.device().kind != DeviceKind::null) print_values(out, tensor);
-  return out;
 }
 
 }  // namespace starling

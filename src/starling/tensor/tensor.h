@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
@@ -21,6 +22,7 @@ namespace starling {
 
 class Tensor;
 class TensorImpl;
+class Index;       // ops/api/indexing.h: a position or a range inside x[{…}]
 class GradNode;    // autograd: the op that made a tensor
 struct GradHooks;  // autograd: user hooks on gradients
 
@@ -75,6 +77,11 @@ class Tensor {
   // Values in row-major order, copied to the host and converted to double; item() is for tensors of one element.
   double item(Where where = Where::current()) const;
   std::vector<double> to_vector(Where where = Where::current()) const;
+
+  // Part of the tensor, as a view: x[2], x[{0, all, {2, 5}}] (ops/api/indexing.h). The result is const so that
+  // `x[0] = y`, which would only replace the handle of the part, does not compile.
+  const Tensor operator[](std::int64_t position) const;
+  const Tensor operator[](std::initializer_list<Index> places) const;
 
   // True for a value of a graph being traced.
   bool traced() const;
@@ -182,6 +189,7 @@ Tensor to(const Tensor& tensor, Device device);
 Tensor copied(const Tensor& tensor);
 void copy_into(const Tensor& destination, const Tensor& source);
 
+// The dtype and shape, then the values as rows; of more than a thousand only the first and last three of every axis.
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
 }  // namespace starling

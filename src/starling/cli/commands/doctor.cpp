@@ -57,7 +57,7 @@ void tell_cuda() {
   if (!built_with_cuda()) {
     line("CUDA", "not built in (needs the CUDA toolkit: cmake --preset cuda)");
   } else if (cuda_device_count() == 0) {
-    line("CUDA", "built in, no GPU found (is the driver installed? nvidia-smi tells)");
+    line("CUDA", "built in, no GPU found (is the driver installed? nvidia-smi shows it)");
   } else {
     line("CUDA", fmt::format("built in, {} GPU(s), {}", cuda_device_count(), dist::has_nccl() ? "NCCL" : "no NCCL"));
   }
@@ -124,7 +124,7 @@ namespace starling {
 
 void register_command_doctor(cli::Commands& into) {
   auto [app, o] = into.add<cli::CommCheck>(
-      "doctor", "Tells what it found on this machine, and how to get what is missing",
+      "doctor", "Shows what it found on this machine, and how to get what is missing",
       {{"doctor", "a line for each thing found or missing"},
        {"doctor --comm -n 4", "latency and bandwidth between 4 ranks: threads, and processes over each backend"}},
       cli::run_doctor);

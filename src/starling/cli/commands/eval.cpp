@@ -165,7 +165,7 @@ namespace starling {
 
 void register_command_eval(cli::Commands& into) {
   auto [app, o] = into.add<cli::EvalArguments>(
-      "eval", "Judges the network of a run, or a saved model, on data",
+      "eval", "Evaluates the network of a run, or a saved model, on data",
       {{"eval runs/fashion_lenet", "the newest checkpoint on the job's own data, with its metrics"},
        {"eval runs/fashion_lenet --checkpoint best --metrics accuracy,confusion --json", "the best one, for programs"},
        {"eval runs/from_cpp --job examples/fashion_lenet.yaml",

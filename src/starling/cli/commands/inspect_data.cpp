@@ -166,7 +166,7 @@ void register_command_inspect_data(cli::Commands& into) {
       run_inspect_data);
   app.add_option("what", o.what, "Job file (YAML), a folder, or a file: CSV, picture, arrays")->required();
   app.add_option("--set", o.set, "Replaces a value of the job: data.batch=32")->allow_extra_args(false);
-  app.add_flag("--stats", o.stats, "Reads the data and tells minimum, maximum, mean, standard deviation and values");
+  app.add_flag("--stats", o.stats, "Reads the data and shows minimum, maximum, mean, standard deviation and values");
   app.add_option("--limit", o.limit, "Look at so many samples, spread over the data; 0: all")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
 }

@@ -82,7 +82,7 @@ int run_inspect_model(const InspectModelArguments& options) {
   const fs::path path(options.what);
   if (path.extension() == ".yaml" || path.extension() == ".yml") {
     const train::PreparedJob prepared = prepare_job(load_job({options.what, options.set}));
-    fmt::print("{}", layer_summary(prepared, options.batch).print());
+    fmt::print("{}", layer_summary(prepared, options.batch).text());
   } else if (is_saved_model(path)) {
     print_model(options, SavedModel::load(path).value());
   } else if (path.extension() == ".safetensors") {

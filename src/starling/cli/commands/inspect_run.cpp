@@ -105,7 +105,7 @@ namespace starling {
 
 void register_command_inspect_run(cli::Commands& into) {
   auto [app, o] = into.add<cli::InspectRunArguments>(
-      "inspect run", "Tells what a run is, how it ended and which checkpoints it has",
+      "inspect run", "Shows what a run is, how it ended and which checkpoints it has",
       {{"inspect run runs/fashion_lenet", "a line for each thing"}}, cli::run_inspect_run);
   app.add_option("run", o.run, "Folder of a run")->required();
 }

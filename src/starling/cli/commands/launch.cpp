@@ -106,9 +106,9 @@ void register_command_launch(cli::Commands& into) {
       "launch", "Runs a job as several processes and watches over them",
       {{"launch -n 4 job.yaml", "trains with 4 ranks on this host; what follows the job goes to `starling train`"},
        {"launch -n 2 --max-restarts 3 job.yaml --set train.epochs=5",
-        "goes on from the last checkpoint when a rank dies"},
+        "resumes from the last checkpoint when a rank dies"},
        {"launch --hosts hosts.txt job.yaml", "ranks on the hosts of a file with lines `host slots=k`, through ssh"},
-       {"launch -n 4 -- ./program --flag", "any program, told its place by STARLING_RANK, STARLING_WORLD, …"}},
+       {"launch -n 4 -- ./program --flag", "any program; it reads its rank from STARLING_RANK, STARLING_WORLD, …"}},
       cli::run_launch);
   o.app = &app;
   app.positionals_at_end();

@@ -122,7 +122,11 @@ std::string cell(std::string text) {
 void print_markdown(const std::vector<const OpDef*>& ops) {
   fmt::print(
       "# Ops\n\nMade by `starling ops --markdown`; a test holds it against the program.\n`x?` may be missing, "
-      "`xs...` stands for any number.\n\n");
+      "`xs...` stands for any number.\n\nIn C++ most of them are functions of the same name, with attributes in "
+      "braces: "
+      "`sl::sum(x, {{.axes = {{0}}}})`\n([tensors in ten minutes](tensors.md)). Names that end in `_backward` are "
+      "gradients, "
+      "those in `_update` steps of\noptimizers. `starling ops NAME` shows one.\n\n");
   fmt::print("| op | does | attributes | dtypes | gradient | CPU kernels |\n|---|---|---|---|---|---|\n");
   for (const OpDef* op : ops) {
     const std::string attributes = attribute_list(*op);

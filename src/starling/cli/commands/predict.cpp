@@ -148,7 +148,7 @@ void register_command_predict(cli::Commands& into) {
        {"predict model data.npy -o out.npy", "samples of an array, outputs as an array"},
        {"predict runs/houses new.csv", "rows of a table: columns by name, as the model was trained"},
        {"predict runs/reviews \"well made and fast\" more.csv", "a text, and the texts of a file"},
-       {"predict runs/char_gpt --prompt \"The meaning of\" --tokens 200 --temperature 0.8", "goes on with a text"},
+       {"predict runs/char_gpt --prompt \"The meaning of\" --tokens 200 --temperature 0.8", "continues a text"},
        {"predict runs/g2p starling murmuration", "spellings into phonemes"}},
       cli::run_predict);
   app.add_option("model", o.model, "Folder of a saved model, or of a run with one")->required();
@@ -162,7 +162,7 @@ void register_command_predict(cli::Commands& into) {
   app.add_flag(
       "--csv-header", o.csv_header,
       "The first row of a CSV file names its columns; not needed for models of tables, which know their columns");
-  auto* prompt = app.add_option("--prompt", o.prompt, "Text that a language model goes on with");
+  auto* prompt = app.add_option("--prompt", o.prompt, "Text that a language model continues");
   app.add_option("--tokens", o.generate.tokens, "How many tokens to add to the prompt")
       ->check(CLI::Range(1, 1'000'000))
       ->needs(prompt)

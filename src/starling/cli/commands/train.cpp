@@ -39,8 +39,8 @@ void print_summary(const train::Job& job, const train::TrainResult& result) {
 // Command that resumes an interrupted run.
 std::string then(const train::Job& job, const train::TrainResult& result) {
   if (!result.saved) return "the state could not be saved";
-  if (job.train.resume == Resume::automatic) return "the same command goes on from there";
-  return "the same command with --resume auto goes on from there";
+  if (job.train.resume == Resume::automatic) return "the same command resumes from there";
+  return "the same command with --resume auto resumes from there";
 }
 
 int run_train(const TrainArguments& options) {
@@ -80,7 +80,8 @@ namespace starling {
 void register_command_train(cli::Commands& into) {
   auto [app, o] = into.add<cli::TrainArguments>(
       "train", "Trains the network of a job file",
-      {{"train examples/fashion_lenet.yaml", "trains to the end of the job, or goes on where an earlier run stopped"},
+      {{"train examples/fashion_lenet.yaml",
+        "trains to the end of the job, or resumes an earlier run where it stopped"},
        {"train job.yaml --set optimizer.lr=0.1 --set train.folder=runs/b", "the same with two values changed"},
        {"train job.yaml --set distribute.workers=4", "with four workers, threads of this process"},
        {"train job.yaml --resume none --progress plain", "starts over; whole lines instead of a bar"}},
@@ -92,7 +93,8 @@ void register_command_train(cli::Commands& into) {
   app.add_option("--pause-after", o.pause_after, "Saves and ends after so many epochs in all, to be resumed later")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000}));
   app.add_flag("--explain", o.explain, "Prints the compiled step");
-  app.add_option("--rank", o.processes.rank, "Number of this process among those of the run, unless its starter tells");
+  app.add_option("--rank", o.processes.rank,
+                 "Number of this process among those of the run, unless what started it says so");
   app.add_option("--world", o.processes.world, "How many processes there are");
   app.add_option("--address", o.processes.address, "host:port where they meet");
 }

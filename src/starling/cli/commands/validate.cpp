@@ -56,7 +56,7 @@ int run_validate(const ValidateArguments& options) {
   for (const auto& error : errors) fmt::print(stderr, "starling: {}\n", error);
   if (!errors.empty()) return kUsage;
   if (options.no_data) {
-    fmt::print("{}: ok as far as can be told without its data\n", options.job);
+    fmt::print("{}: ok as far as can be checked without its data\n", options.job);
   } else {
     check_with_data(options, train::read_job(top));
   }
@@ -70,7 +70,7 @@ namespace starling {
 
 void register_command_validate(cli::Commands& into) {
   auto [app, o] = into.add<cli::ValidateArguments>(
-      "validate", "Tells everything that is wrong with a job, without training",
+      "validate", "Checks a job and lists everything that is wrong with it, without training",
       {{"validate job.yaml", "reads the job and its data, makes the network and puts a batch's shapes through a step"},
        {"validate job.yaml --set model.name=resnet18", "the same with a value changed"},
        {"validate job.yaml --no-data", "looks at the file alone"}},

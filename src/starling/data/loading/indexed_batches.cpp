@@ -135,17 +135,17 @@ const nlohmann::json& IndexedBatches::marks() const {
 
 DataPosition IndexedBatches::restore(const nlohmann::json& state) {
   const auto samples = state.at("samples").get<std::int64_t>();
-  check(samples == size_, "[loader] expected to go on with the {} samples of the saved state, got a data set of {}",
+  check(samples == size_, "[loader] expected to resume with the {} samples of the saved state, got a data set of {}",
         samples, size_);
   const auto seed = state.at("seed").get<std::uint64_t>();
-  check(seed == options_.seed, "[loader] expected to go on with seed {} of the saved state, got {}", seed,
+  check(seed == options_.seed, "[loader] expected to resume with seed {} of the saved state, got {}", seed,
         options_.seed);
   const auto shuffle = state.at("shuffle").get<bool>();
-  check(shuffle == options_.shuffle, "[loader] expected to go on with shuffle {} of the saved state, got {}", shuffle,
+  check(shuffle == options_.shuffle, "[loader] expected to resume with shuffle {} of the saved state, got {}", shuffle,
         options_.shuffle);
   if (state.contains("data")) {  // absent in states of earlier versions
     const std::string difference = difference_of_marks(state.at("data"), marks());
-    check(difference.empty(), "[loader] expected to go on with the data of the saved state, got {}", difference);
+    check(difference.empty(), "[loader] expected to resume with the data of the saved state, got {}", difference);
   }
   const DataPosition position{state.at("epoch").get<std::int64_t>(), state.at("sample").get<std::int64_t>()};
   seek(position);

@@ -155,7 +155,7 @@ void RecordStream::restore(const nlohmann::json& state) {
   const nlohmann::json mine = identity();
   for (const auto& [key, value] : mine.items()) {
     const auto& saved = state.at("identity").at(key);
-    check(saved == value, "[stream] expected to go on with {} {} of the saved state, got {}", key, saved.dump(),
+    check(saved == value, "[stream] expected to resume with {} {} of the saved state, got {}", key, saved.dump(),
           value.dump());
   }
   const auto& saved = state.at("buffer");

@@ -22,7 +22,7 @@ GradientAggregator::GradientAggregator(Comm& comm, int needed, std::int64_t wind
 
 void GradientAggregator::go_on_at(std::int64_t step) {
   const std::scoped_lock lock(mutex_);
-  check(agreed_.empty(), "[backup_workers] expected to go on from a checkpoint between steps, got one within");
+  check(agreed_.empty(), "[backup_workers] expected to resume from a checkpoint between steps, got one within");
   quorum_.next(step);
 }
 

@@ -1,6 +1,7 @@
 #include "starling/ops/api/slice.h"
 
 #include "starling/base/error.h"
+#include "starling/ops/api/indexing.h"
 #include "starling/ops/api/views.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/costs.h"
@@ -61,6 +62,30 @@ std::vector<Tensor> unbind(const Tensor& x, std::int64_t axis) {
   std::vector<Tensor> parts;
   for (std::int64_t i = 0; i < size; ++i) parts.push_back(select(x, axis, i));
   return parts;
+}
+
+const Tensor Tensor::operator[](std::int64_t position) const { return (*this)[{Index(position)}]; }
+
+const Tensor Tensor::operator[](std::initializer_list<Index> places) const {
+  check(defined(), "[index] expected a tensor, got an empty handle");
+  check(static_cast<int>(places.size()) <= rank(), "[index] expected at most {} places for {}, got {}", rank(),
+        to_string(type()), places.size());
+  Tensor out = *this;
+  std::int64_t axis = 0;  // of `out`, which loses an axis for every position
+  std::int64_t given = 0;
+  for (const Index& place : places) {
+    const std::int64_t size = shape()[static_cast<int>(given)];
+    if (place.range()) {
+      out = slice(out, place.slice(axis++));
+    } else {
+      check(place.position() >= -size && place.position() < size,
+            "[index] expected a position in [{}, {}) for axis {} of {}, got {}", -size, size, given, to_string(type()),
+            place.position());
+      out = select(out, axis, place.position());
+    }
+    ++given;
+  }
+  return out;
 }
 
 op::SliceRange op::slice_range(const op::SliceAttrs& a, std::int64_t size) {

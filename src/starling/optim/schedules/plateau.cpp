@@ -70,7 +70,7 @@ Settings PlateauOptions::settings() {
   return {choice("mode", &O::mode, {"auto", "min", "max"},
                  "which value is better: as the metric says, a smaller or a larger one"),
           setting("factor", &O::factor, "times the rate on a plateau", {.min = 0, .max = 1}),
-          setting("patience", &O::patience, "evaluations without progress that are borne", {.min = 0}),
+          setting("patience", &O::patience, "evaluations without progress before the rate is lowered", {.min = 0}),
           setting("threshold", &O::threshold, "how much better counts", {.min = 0}),
           choice("threshold_mode", &O::threshold_mode, {"relative", "absolute"}, "what the threshold is measured in"),
           setting("cooldown", &O::cooldown, "evaluations after a change that do not count", {.min = 0}),

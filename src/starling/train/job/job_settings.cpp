@@ -27,7 +27,7 @@ Settings LoadJob::settings() {
 Settings EarlyStopJob::settings() {
   using J = EarlyStopJob;
   return {setting("metric", &J::metric, "which metric to watch; empty: the first"),
-          setting("patience", &J::patience, "evaluations without a better value that are put up with",
+          setting("patience", &J::patience, "evaluations without a better value before the run ends",
                   {.min = 1, .max = 1e6}),
           setting("min_delta", &J::min_delta, "what counts as better", {.min = 0})};
 }

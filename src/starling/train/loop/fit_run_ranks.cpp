@@ -59,7 +59,7 @@ void FitRun::begin_ranks() {
 void FitRun::restore_rank() {
   const bool regrouped = saved_by_ != plan_.ranks && !saved_.empty();
   if (regrouped)
-    note(fmt::format("the checkpoint is of {} ranks, this run has {}: all go on from rank 0's part", saved_by_,
+    note(fmt::format("the checkpoint is of {} ranks, this run has {}: all resume from rank 0's part", saved_by_,
                      plan_.ranks));
   std::vector<NamedTensor> into;
   for (const auto& [name, tensor] : strategy().tensors()) into.push_back({"strategy." + name, tensor});

@@ -107,7 +107,7 @@ std::string RankFeed::restore(const nlohmann::json& state, data::DataPosition po
   if (before != now) {
     position_.sample = 0;
     loader_.seek(position_);
-    return fmt::format("the shards were read by {} ranks and are now by {}: epoch {} begins anew", before, now,
+    return fmt::format("the shards were read by {} ranks and are now by {}: epoch {} starts over", before, now,
                        position.epoch + 1);
   }
   const nlohmann::json& own = state.at("ranks").at(static_cast<std::size_t>(link_->rank()));

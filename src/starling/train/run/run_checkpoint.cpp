@@ -55,7 +55,7 @@ std::vector<std::string> restore_run(const Checkpoint& checkpoint, const RunPart
   for (const auto& callback : parts.callbacks) {
     if (!has_state(*callback)) continue;
     if (!states.contains(callback->name())) {
-      notes.push_back(fmt::format("the checkpoint knows nothing of '{}', which begins anew", callback->name()));
+      notes.push_back(fmt::format("the checkpoint knows nothing of '{}', which starts over", callback->name()));
       continue;
     }
     for (auto& tensor : tensors_of(*callback)) into.push_back(std::move(tensor));

@@ -129,7 +129,7 @@ void register_zoo_autoencoder(zoo::Table& table) {
         return reconstructs({o.inputs}, [o] { return zoo::stacked_autoencoder(o); });
       });
   table.add_net<DenoisingAutoencoderOptions>(
-      "denoising_autoencoder", "Autoencoder 784-500-784 with sigmoid that mends masked inputs.",
+      "denoising_autoencoder", "Autoencoder 784-500-784 with sigmoid that restores masked inputs.",
       {.bench = {.noise = Noise::none}, .small = {.inputs = 40, .hidden = {20}}, .small_batch = 8},
       [](const DenoisingAutoencoderOptions& o) {
         return reconstructs({o.inputs}, [o] { return zoo::denoising_autoencoder(o); });
