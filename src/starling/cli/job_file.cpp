@@ -24,8 +24,11 @@ ConfigNode load_config(const JobFile& file) {
   return as_usage([&] { return ConfigNode::load(job_path(file.job), file.set); });
 }
 
-train::Job load_job(const JobFile& file) {
-  const ConfigNode top = load_config(file);
+train::Job load_job(const JobFile& file) { return read_whole_job(load_config(file)); }
+
+train::Job read_whole_job(const ConfigNode& top) {
+  auto errors = train::job_errors(top);
+  if (!errors.empty()) throw JobErrors(std::move(errors));
   return as_usage([&] { return train::read_job(top); });
 }
 

@@ -23,5 +23,6 @@ void add_set_option(CLI::App& app, std::vector<std::string>& set);
 std::filesystem::path job_path(const std::string& job);
 ConfigNode load_config(const JobFile& file);
 train::Job load_job(const JobFile& file);
+train::Job read_whole_job(const ConfigNode& top);  // throws JobErrors with all that is wrong, not only the first
 
 }  // namespace starling::cli

@@ -23,6 +23,8 @@ struct JobData {
 
 // Reads the files. Throws if they are missing, saying what to do, and if a transform cannot handle the samples.
 JobData load_job_data(const DataJob& job);
+// As above; errors begin with the place of the data in the job file.
+JobData load_job_data(const Job& job);
 
 // Reshapes the first field of every sample to `sample`; throws if the number of elements differs.
 void reshape_samples(JobData& data, const Shape& sample);
