@@ -65,6 +65,7 @@ TEST_F(CliJobErrors, WhatFollowsFromAMistakeIsNotToldToo) {
   EXPECT_TRUE(has(misspelt.err, "got 'path' (did you mean 'folder'?)")) << misspelt.err;
   const auto layer = validate("model:\n  layers:\n    - flatten\n    - linear: {uot: 3}\n    - dense: {out: 3}\n");
   EXPECT_EQ(lines(layer.err), 2) << layer.err;  // neither 'out' nor a layer is missing beside them
+  EXPECT_TRUE(has(layer.err, " names (") && has(layer.err, "got 'dense' (did you mean 'linear'?)")) << layer.err;
 }
 
 TEST_F(CliJobErrors, TrainTellsEveryWrongKeyAsValidateDoes) {

@@ -34,6 +34,16 @@ std::string suggestion(std::string_view word, const std::vector<std::string>& ca
   return near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near);
 }
 
+// "one of (a, b)"; of very many, as the layers are, only the first beside a suggestion, which would be lost among them.
+std::string one_of(std::vector<std::string> names, bool suggested) {
+  constexpr std::size_t kVeryMany = 40;
+  constexpr std::size_t kFirst = 5;
+  if (!suggested || names.size() <= kVeryMany) return fmt::format("one of ({})", fmt::join(names, ", "));
+  const std::size_t all = names.size();
+  names.resize(kFirst);
+  return fmt::format("one of {} names ({}, …)", all, fmt::join(names, ", "));
+}
+
 std::string joined(const std::string& path, std::string_view key) {
   return path.empty() ? std::string(key) : fmt::format("{}.{}", path, key);
 }
@@ -184,10 +194,10 @@ void ConfigNode::allow_keys(const std::vector<std::string>& names) const {
   expect_map();
   for (const auto& entry : tree_->entries) {
     if (std::find(names.begin(), names.end(), entry.key) != names.end()) continue;
-    throw ConfigError(
-        fmt::format("{}: [config] expected one of ({}){}, got '{}'{}", entry.where, fmt::join(names, ", "),
-                    path_.empty() ? "" : " in " + path_, clipped(entry.key), suggestion(clipped(entry.key), names)),
-        joined(path_, entry.key));
+    const std::string meant = suggestion(clipped(entry.key), names);
+    throw ConfigError(fmt::format("{}: [config] expected {}{}, got '{}'{}", entry.where, one_of(names, !meant.empty()),
+                                  path_.empty() ? "" : " in " + path_, clipped(entry.key), meant),
+                      joined(path_, entry.key));
   }
 }
 
