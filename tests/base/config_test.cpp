@@ -77,7 +77,7 @@ TEST(Config, SaysWhereAWrongTypeIs) {
   EXPECT_EQ(error_of([&] { train.at("epochs").as_bool(); }),
             "job.yaml:3:11: [config] expected true or false for train.epochs, got '3'");
   EXPECT_EQ(error_of([&] { train.at("batch"); }),
-            "job.yaml:3:3: [config] expected the key 'batch' for train, got none");
+            "job.yaml:3:3: [config] expected the key 'batch' for train, got none (add 'batch: …')");
 }
 
 TEST(Config, RefusesNumbersOutOfRange) {
@@ -120,7 +120,7 @@ TEST(Config, NamesTheOverrideThatIsWrong) {
       }),
       "--set train.epoch: [config] expected one of (epochs, lr, shuffle, name, sizes) in train, got 'epoch' (did you "
       "mean 'epochs'?)");
-  EXPECT_NE(error_of([&] { job({"model.depth=3"}); }), "");
+  EXPECT_NE(error_of([&] { job({"train.epochs.depth=3"}); }), "");
   EXPECT_NE(error_of([&] { job({"train.sizes.7=3"}); }), "");
   EXPECT_NE(error_of([&] { job({"epochs"}); }), "");
   EXPECT_NE(error_of([&] { job({"=1"}); }), "");
@@ -188,10 +188,38 @@ TEST(Config, TellsEverythingThatIsWrongWithAFile) {
   });
   ASSERT_EQ(list.size(), 2U) << "both numbers";
   EXPECT_EQ(list[1].find("job.yaml:3:17"), 0U) << list[1];
+  EXPECT_NE(list[1].find("for list.2,"), std::string::npos) << list[1];
   EXPECT_TRUE(
       config_errors(ConfigNode::parse(kJob, "job.yaml"), [](const ConfigNode& top) { top.at("model"); }).empty());
   EXPECT_EQ(config_errors(ConfigNode::parse(kJob, "job.yaml"), [](const ConfigNode&) { fail("[x] other"); }).size(),
             1U);
+}
+
+TEST(Config, ATildeBeginsAPathInTheHomeFolder) {
+  ::setenv("HOME", "/home/of/somebody", 1);
+  const auto node = ConfigNode::parse("{a: ~/runs, b: '~/runs', c: a/~/b, d: ~user/x}", "f");
+  EXPECT_EQ(node.at("a").as_string(), "/home/of/somebody/runs");
+  EXPECT_EQ(node.at("b").as_string(), "/home/of/somebody/runs");
+  EXPECT_EQ(node.at("c").as_string(), "a/~/b");
+  EXPECT_EQ(node.at("d").as_string(), "~user/x");
+}
+
+TEST(Config, AnOptionSetBesideABareNameMakesItAMap) {
+  const std::vector<std::string> set = {"optimizer.lr=0.1"};
+  const auto optimizer = ConfigNode::parse("optimizer: adam\n", "f", set).at("optimizer");
+  EXPECT_EQ(optimizer.at("name").as_string(), "adam");
+  EXPECT_EQ(optimizer.at("name").where(), "f:1:12");
+  EXPECT_EQ(optimizer.at("lr").as_double(), 0.1);
+  EXPECT_NE(error_of([&] { ConfigNode::parse("optimizer: 3\n", "f", set); }).find("a map to hold 'lr'"),
+            std::string::npos);
+}
+
+TEST(Config, TellsATabFromOtherMistakes) {
+  const auto tab = error_of([] { ConfigNode::parse("a:\n  b: 1\n \tc: 2\n", "f"); });
+  EXPECT_EQ(tab, "f:3:2: [config] expected spaces before the key, got a tab (YAML is indented with spaces only)");
+  const auto other = error_of([] { ConfigNode::parse("a: [1\t, 2\nb: 3\n", "f"); });
+  EXPECT_EQ(other.find("a tab"), std::string::npos) << other;
+  EXPECT_NE(other.find("expected YAML"), std::string::npos) << other;
 }
 
 TEST(Config, SurvivesMutatedFiles) {

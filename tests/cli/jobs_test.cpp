@@ -123,10 +123,10 @@ TEST_F(CliJobs, ValidatesAJobAndTellsAllThatIsWrongWithIt) {
   EXPECT_TRUE(has(steps(" --set data.batch=30 --set data.drop_last=true"), "6 an epoch"));
   EXPECT_TRUE(has(steps(" --set data.batch=30 --set train.accumulate=4"), "2 an epoch"));
   const auto metric = run_starling("validate " + quoted(job()) + " --set train.early_stop={metric:\\ acuracy}");
-  EXPECT_EQ(metric.code, 1);
+  EXPECT_EQ(metric.code, 2);
   EXPECT_TRUE(has(metric.err, "one of (test_accuracy")) << metric.err;
   const auto average = run_starling("validate " + quoted(job()) + " --set train.best=ema_accuracy");
-  EXPECT_EQ(average.code, 1);
+  EXPECT_EQ(average.code, 2);
   EXPECT_TRUE(has(average.err, "train.average")) << average.err;
   const auto bad =
       run_starling("validate " + quoted(job()) + " --set trian.epochs=1 --set data.batch=0 --set optimizer.lr=x");
@@ -134,7 +134,7 @@ TEST_F(CliJobs, ValidatesAJobAndTellsAllThatIsWrongWithIt) {
   EXPECT_EQ(std::count(bad.err.begin(), bad.err.end(), '\n'), 3) << bad.err;
   EXPECT_TRUE(has(bad.err, "did you mean 'train'?")) << bad.err;
   const auto shape = run_starling("validate " + quoted(job()) + " --set model.inputs=783");
-  EXPECT_EQ(shape.code, 1);
+  EXPECT_EQ(shape.code, 2);
   EXPECT_TRUE(has(shape.err, "783")) << shape.err;
 }
 

@@ -56,7 +56,7 @@ TEST_F(CliLaunch, AWrongCallIsToldBeforeAnythingStarts) {
   const std::pair<std::string, std::string> calls[] = {
       {"launch job.yaml", "-n 1 or more"},
       {"launch -n 0 -- /bin/true", "-n 1 or more"},
-      {"launch -n 2", "command is required"},
+      {"launch -n 2", "expected 'command'"},
       {"launch -n 2 --backend glue -- /bin/true", "(auto, shared, gloo, mpi), got 'glue'"},
       {"launch -n 2 --backend mpi -- /bin/true", "mpirun"},
       {"launch -n 2 --max-restarts -1 -- /bin/true", "max-restarts"},

@@ -83,6 +83,15 @@ TEST_F(CliPlot, TellsWhichRunLacksAMetricAndDrawsTheOthers) {
   EXPECT_TRUE(has(ran.out, "bbb young  loss 2")) << ran.out;
 }
 
+TEST_F(CliPlot, WritesSvgOnlyIntoWhatIsNamedSo) {
+  for (const char* name : {"curves.png", "curves"}) {
+    const auto ran = run_starling("plot " + run("a", 1) + " -o '" + file(name) + "'");
+    EXPECT_EQ(ran.code, 2);
+    EXPECT_TRUE(has(ran.err, "ends with .svg") && has(ran.err, "rsvg-convert")) << ran.err;
+    EXPECT_FALSE(std::filesystem::exists(file(name)));
+  }
+}
+
 TEST_F(CliPlot, FailsWhenThePictureCannotBeWritten) {
   const auto ran = run_starling("plot " + run("a", 1) + " -o '" + file("no/such/folder.svg") + "'");
   EXPECT_EQ(ran.code, 1);

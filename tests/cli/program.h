@@ -27,16 +27,23 @@ inline std::string file_text(const std::filesystem::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// Runs `starling <arguments>` in a shell with a working folder, and waits.
-inline Ran run_in(const std::filesystem::path& where, const std::string& arguments) {
+// Runs a command line of the shell, with the program in the PATH, in a folder, and waits.
+inline Ran run_shell_in(const std::filesystem::path& where, const std::string& line) {
   const TestFolder folder("cli-run");
   const auto out = folder.path() / "out";
   const auto err = folder.path() / "err";
-  const std::string command = "cd '" + where.string() + "' && '" + program_path().string() + "' " + arguments + " >'" +
-                              out.string() + "' 2>'" + err.string() + "'";
+  const std::string command = "cd '" + where.string() + "' && export PATH='" + program_path().parent_path().string() +
+                              "':\"$PATH\" && { " + line + "; } >'" + out.string() + "' 2>'" + err.string() + "'";
   const int status = std::system(command.c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, file_text(out), file_text(err)};
 }
-inline Ran run_starling(const std::string& arguments) { return run_in(".", arguments); }
+
+// Runs `starling <arguments>` in a shell and waits.
+inline Ran run_starling_in(const std::filesystem::path& where, const std::string& arguments) {
+  return run_shell_in(where, "'" + program_path().string() + "' " + arguments);
+}
+inline Ran run_starling(const std::string& arguments) {
+  return run_starling_in(std::filesystem::current_path(), arguments);
+}
 
 }  // namespace starling::testing

@@ -53,9 +53,13 @@ def main() -> int:
     broken("train.resume", "maybe")
     broken("distribute.workers", -1)
     missing = copy.deepcopy(good)
-    del missing["train"]["folder"]
+    del missing["model"]
     if validator.is_valid(missing):
-        failures.append("accepted a job without a folder")
+        failures.append("accepted a job without a model")
+    for job in ({"model": "lenet"}, {"model": "mlp", "data": "synthetic", "optimizer": "adam", "distribute": "easgd"}):
+        failures += [f"{job}: {error.message}" for error in validator.iter_errors(job)]
+    if validator.is_valid({"model": "lenet", "data": "csv"}):
+        failures.append("accepted a bare name of a kind that needs options")
 
     print("\n".join(failures) if failures else f"{len(files)} examples accepted, broken ones refused")
     return 1 if failures or not files else 0

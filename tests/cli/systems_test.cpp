@@ -81,15 +81,15 @@ TEST(CliSystems, CommandsNamePresetsThatAreSoundJobsAndNothingElseIsAPreset) {
 
 TEST(CliSystems, PresetsAreFoundByNameFromAnyFolder) {
   const TestFolder empty("cli-presets");
-  const auto by_name = run_in(empty.path(), "print-config sparknet --yaml");
+  const auto by_name = run_starling_in(empty.path(), "print-config sparknet --yaml");
   EXPECT_EQ(by_name.code, 0) << by_name.err;
-  const auto by_path = run_in(empty.path(), "print-config examples/systems/sparknet.yaml --yaml");
+  const auto by_path = run_starling_in(empty.path(), "print-config examples/systems/sparknet.yaml --yaml");
   EXPECT_EQ(by_path.out, by_name.out);
   EXPECT_NE(by_name.out.find("local_sgd"), std::string::npos) << by_name.out;
   // A file of the user comes first.
   std::ofstream(empty.path() / "sparknet") << "model: {name: lenet}\ntrain: {folder: runs/mine}\n";
-  EXPECT_NE(run_in(empty.path(), "print-config sparknet --yaml").out.find("runs/mine"), std::string::npos);
-  const auto wrong = run_in(empty.path(), "train sparknt");
+  EXPECT_NE(run_starling_in(empty.path(), "print-config sparknet --yaml").out.find("runs/mine"), std::string::npos);
+  const auto wrong = run_starling_in(empty.path(), "train sparknt");
   EXPECT_EQ(wrong.code, 2);
   EXPECT_NE(wrong.err.find("got 'sparknt' (did you mean 'sparknet'?)"), std::string::npos) << wrong.err;
 }

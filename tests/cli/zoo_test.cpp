@@ -33,7 +33,7 @@ TEST(CliZoo, TheLineForAJobIsAJobThatIsAccepted) {
   ASSERT_NE(at, std::string::npos) << ran.out;
   const TestFolder folder("cli-zoo");
   std::ofstream(folder.path() / "job.yaml") << ran.out.substr(at) << "train: {folder: runs/x}\n";
-  const auto checked = run_in(folder.path(), "validate --no-data job.yaml");
+  const auto checked = run_starling_in(folder.path(), "validate --no-data job.yaml");
   EXPECT_EQ(checked.code, 0) << checked.err;
 }
 

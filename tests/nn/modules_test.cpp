@@ -163,6 +163,21 @@ TEST(Lstm, WalksOverTimeLikeItsEquations) {
   }
 }
 
+TEST(Module, AnErrorNamesTheInnermostLayer) {
+  nn::Sequential think, block, net;
+  think.add("fc1", nn::Linear({.in = 4, .out = 3})).add("fc2", nn::Linear({.in = 5, .out = 2}));
+  block.add("think", think);
+  net.add("block1", block);
+  std::string told;
+  try {
+    net(zeros({2, 4}));
+  } catch (const Error& error) {
+    told = error.what();
+  }
+  EXPECT_TRUE(told.ends_with(" (in block1.think.fc2)")) << told;
+  EXPECT_EQ(told.find("(in "), told.rfind("(in ")) << "once: " << told;
+}
+
 TEST(MeanOverTime, AveragesTheFirstAxis) {
   const Tensor x = from_doubles(std::vector<double>{1, 2, 3, 6}, {2, 2, 1});
   nn::MeanOverTime mean;

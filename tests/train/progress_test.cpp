@@ -111,16 +111,43 @@ TEST_F(ProgressTest, FitsTheTerminal) {
   EXPECT_EQ(format_progress(state(), 1000, 200).substr(0, 36), "epoch 2/3 [==========>         ]  50");
 }
 
-TEST_F(ProgressTest, LeavesOutTheBarBeforeWhatMatters) {
+TEST_F(ProgressTest, ShowsWholeFieldsInTheOrderOfWhatMatters) {
   sample_ = 30000;
+  const ProgressMetric metrics[] = {{"test_accuracy", 0.9123}, {"test_loss", 0.1234}};
   ProgressState now = state();
   now.lr = 0.01;
-  EXPECT_EQ(format_progress(now, 1000, 200),
-            "epoch 2/3 [==========>         ]  50%  1000 samples/s  ETA 1:30  loss 0.5  accuracy 0.75  lr 0.01");
-  EXPECT_EQ(format_progress(now, 1000, 80),
-            "epoch 2/3  50%  1000 samples/s  ETA 1:30  loss 0.5  accuracy 0.75  lr 0.01");
-  EXPECT_EQ(format_progress(now, 1000, 70), "epoch 2/3  50%  1000 samples/s  ETA 1:30  loss 0.5  accuracy 0.75");
-  EXPECT_EQ(format_progress(now, 1000, 20), "epoch 2/3  50%  100");
+  now.metrics = metrics;
+  const auto line = [&](int columns) { return format_progress(now, 1000, columns); };
+  EXPECT_EQ(line(200),
+            "epoch 2/3 [==========>         ]  50%  1000 samples/s  ETA 1:30  loss 0.5  test_accuracy 0.9123  "
+            "test_loss 0.1234  lr 0.01");
+  EXPECT_EQ(line(112),
+            "epoch 2/3 [===>  ]  50%  1000 samples/s  ETA 1:30  loss 0.5  test_accuracy 0.9123  test_loss 0.1234  lr "
+            "0.01");
+  EXPECT_EQ(line(95), "epoch 2/3 [===>  ]  50%  1000/s  ETA 1:30  loss 0.5  test_accuracy 0.9123  test_loss 0.1234");
+  EXPECT_EQ(line(80), "epoch 2/3 [===>  ]  50%  1000/s  ETA 1:30  loss 0.5  test_accuracy 0.9123");
+  EXPECT_EQ(line(70), "epoch 2/3  50%  1000/s  ETA 1:30  loss 0.5  test_accuracy 0.9123");
+  EXPECT_EQ(line(60), "epoch 2/3  50%  1000/s  ETA 1:30  loss 0.5");
+  EXPECT_EQ(line(30), "epoch 2/3  50%  1000/s");
+  EXPECT_EQ(line(5), "epoc");
+}
+
+TEST_F(ProgressTest, TellsTheEvaluatedLossFromTheLossOfTraining) {
+  const ProgressMetric metrics[] = {{"accuracy", 0.75}, {"loss", 0.25}};
+  ProgressState now = state();
+  now.metrics = metrics;
+  EXPECT_EQ(format_progress(now, 1000, 0),
+            "epoch 2/3   0%  1000 samples/s  ETA 2:00  loss 0.5  accuracy 0.75  "
+            "eval_loss 0.25");
+}
+
+TEST_F(ProgressTest, AnErrorFindsTheLineEnded) {
+  {
+    auto progress = make(ProgressMode::bar);
+    run(progress, 0.5);
+    EXPECT_FALSE(out_.str().ends_with("\n"));
+  }
+  EXPECT_TRUE(out_.str().ends_with("\n")) << "as when an exception unwinds";
 }
 
 TEST_F(ProgressTest, CutsBetweenCharactersNotWithinThem) {

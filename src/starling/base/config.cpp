@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 
 #include "starling/base/config_tree.h"
 #include "starling/base/error.h"
@@ -31,6 +32,16 @@ std::optional<T> parse_number(std::string_view text) {
 std::string suggestion(std::string_view word, const std::vector<std::string>& candidates) {
   const std::string near = nearest(word, candidates);
   return near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near);
+}
+
+// "one of (a, b)"; of very many, as the layers are, only the first beside a suggestion, which would be lost among them.
+std::string one_of(std::vector<std::string> names, bool suggested) {
+  constexpr std::size_t kVeryMany = 40;
+  constexpr std::size_t kFirst = 5;
+  if (!suggested || names.size() <= kVeryMany) return fmt::format("one of ({})", fmt::join(names, ", "));
+  const std::size_t all = names.size();
+  names.resize(kFirst);
+  return fmt::format("one of {} names ({}, …)", all, fmt::join(names, ", "));
 }
 
 std::string joined(const std::string& path, std::string_view key) {
@@ -97,9 +108,13 @@ void ConfigNode::refuse(std::string_view expected, std::string_view given) const
   throw ConfigError(fmt::format("{}: [config] expected {}{}, got {}", where(), expected, at, given), path_);
 }
 
+// A folder named ~ is never what was meant: shells expand ~/ only where it begins a word, and YAML files never.
 std::string ConfigNode::as_string() const {
   if (!is_scalar()) refuse("a string", described());
-  return tree_->text;
+  if (!tree_->text.starts_with("~/")) return tree_->text;
+  const char* home = std::getenv("HOME");
+  if (home == nullptr || *home == '\0') refuse("the variable HOME to be set where a path begins with ~/", described());
+  return home + tree_->text.substr(1);
 }
 
 std::int64_t ConfigNode::as_int(IntRange range) const {
@@ -125,7 +140,9 @@ bool ConfigNode::as_bool() const {
 std::vector<ConfigNode> ConfigNode::as_list() const {
   if (!is_list()) refuse("a list", described());
   std::vector<ConfigNode> list;
-  for (std::size_t i = 0; i < tree_->items.size(); ++i) list.push_back(child(tree_->items[i], std::to_string(i)));
+  for (std::size_t i = 0; i < tree_->items.size(); ++i) {
+    if (!tree_->items[i].removed) list.push_back(child(tree_->items[i], std::to_string(i)));
+  }
   return list;
 }
 
@@ -167,8 +184,8 @@ ConfigNode ConfigNode::at(std::string_view key) const {
   auto entry = find(key);
   if (entry) return *entry;
   const std::string at = path_.empty() ? "" : fmt::format(" for {}", path_);
-  throw ConfigError(fmt::format("{}: [config] expected the key '{}'{}, got none", where(), key, at), path_,
-                    std::string(key));
+  throw ConfigError(fmt::format("{}: [config] expected the key '{}'{}, got none (add '{}: …')", where(), key, at, key),
+                    path_, std::string(key));
 }
 
 void ConfigNode::allow_keys(std::initializer_list<std::string_view> keys) const { allow_keys(to_strings(keys)); }
@@ -177,10 +194,10 @@ void ConfigNode::allow_keys(const std::vector<std::string>& names) const {
   expect_map();
   for (const auto& entry : tree_->entries) {
     if (std::find(names.begin(), names.end(), entry.key) != names.end()) continue;
-    throw ConfigError(
-        fmt::format("{}: [config] expected one of ({}){}, got '{}'{}", entry.where, fmt::join(names, ", "),
-                    path_.empty() ? "" : " in " + path_, clipped(entry.key), suggestion(clipped(entry.key), names)),
-        joined(path_, entry.key));
+    const std::string meant = suggestion(clipped(entry.key), names);
+    throw ConfigError(fmt::format("{}: [config] expected {}{}, got '{}'{}", entry.where, one_of(names, !meant.empty()),
+                                  path_.empty() ? "" : " in " + path_, clipped(entry.key), meant),
+                      joined(path_, entry.key));
   }
 }
 
@@ -223,7 +240,7 @@ bool erase(ConfigTree& tree, const std::string& at, const std::string& path) {
   for (std::size_t i = 0; i < tree.items.size(); ++i) {
     const std::string here = joined(at, std::to_string(i));
     if (here == path) {
-      tree.items.erase(tree.items.begin() + static_cast<std::ptrdiff_t>(i));
+      tree.items[i].removed = true;
       return true;
     }
     if (erase(tree.items[i], here, path)) return true;
@@ -240,28 +257,57 @@ ConfigNode ConfigNode::without(const std::string& path) const {
   return {std::move(copy), top, ""};
 }
 
+namespace {
+
+// What has been told of a file so far, and is not told a second time by what follows from it.
+class Told {
+ public:
+  // True for the consequence of an earlier error: a key that is missing since it failed to parse or was misspelt, or a
+  // map that is incomplete without a value that was wrong.
+  bool implies(const ConfigError& error) const {
+    const std::string missing = error.missing().empty() ? "" : joined(error.path(), error.missing());
+    if (!missing.empty()) return contains(removed_, missing) || misspelt(error.path(), error.missing());
+    return std::any_of(removed_.begin(), removed_.end(),
+                       [&](const auto& path) { return path.starts_with(error.path() + "."); });
+  }
+  void remove(const std::string& path) { removed_.push_back(path); }
+  void add(std::string message) { errors_.push_back(std::move(message)); }
+  const std::vector<std::string>& errors() const { return errors_; }
+
+ private:
+  bool misspelt(const std::string& map, const std::string& key) const {
+    const std::string place = fmt::format(" in {}, got ", map);
+    const std::string meant = fmt::format("(did you mean '{}'?)", key);
+    return std::any_of(errors_.begin(), errors_.end(), [&](const std::string& told) {
+      return told.find(place) != std::string::npos && told.ends_with(meant);
+    });
+  }
+
+  std::vector<std::string> removed_;  // paths of values that were wrong
+  std::vector<std::string> errors_;
+};
+
+}  // namespace
+
 std::vector<std::string> config_errors(ConfigNode top, const std::function<void(const ConfigNode&)>& read) {
   constexpr std::size_t kMostErrors = 100;
-  std::vector<std::string> errors;
-  std::vector<std::string> removed;
-  while (errors.size() < kMostErrors) {
+  Told told;
+  for (std::size_t tries = 0; tries < 2 * kMostErrors && told.errors().size() < kMostErrors; ++tries) {
     try {
       read(top);
-      return errors;
+      break;
     } catch (const ConfigError& error) {
-      // A key that failed to parse was already reported and removed; do not report it as missing too.
-      const bool told = !error.missing().empty() && contains(removed, joined(error.path(), error.missing()));
-      const bool stuck = contains(errors, error.what());
-      if (!told && !stuck) errors.emplace_back(error.what());
-      if (error.path().empty() || stuck) return errors;
-      removed.push_back(error.path());
+      const bool stuck = contains(told.errors(), error.what());
+      if (!stuck && !told.implies(error)) told.add(error.what());
+      if (error.path().empty() || stuck) break;
+      told.remove(error.path());
       top = top.without(error.path());
     } catch (const Error& error) {
-      errors.emplace_back(error.what());
-      return errors;
+      told.add(error.what());
+      break;
     }
   }
-  return errors;
+  return told.errors();
 }
 
 }  // namespace starling

@@ -6,6 +6,7 @@
 #include <yaml-cpp/parser.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <optional>
 #include <sstream>
@@ -119,11 +120,38 @@ class TreeBuilder final : public YAML::EventHandler {
   std::vector<Open> open_;
 };
 
+// Place of the first tab that indents a line, up to the line where reading failed.
+std::optional<YAML::Mark> indenting_tab(const std::string& text, int last_line) {
+  std::istringstream lines(text);
+  std::string line;
+  for (int number = 0; number <= last_line && std::getline(lines, line); ++number) {
+    const auto tab = line.find('\t');
+    if (tab == std::string::npos || tab > line.find_first_not_of(" \t")) continue;
+    YAML::Mark mark;
+    mark.line = number;
+    mark.column = static_cast<int>(tab);
+    return mark;
+  }
+  return std::nullopt;
+}
+
 std::optional<std::size_t> list_index(std::string_view key, const ConfigTree& list) {
   std::size_t index = 0;
   const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), index);
   if (error != std::errc{} || end != key.data() + key.size() || index >= list.items.size()) return std::nullopt;
   return index;
+}
+
+// A bare name stands for a kind: with an option set beside it, it is the map {name: …}.
+void spread_name(ConfigTree& tree) {
+  const bool word = !tree.text.empty() && std::isalpha(static_cast<unsigned char>(tree.text[0])) != 0 &&
+                    tree.text != "true" && tree.text != "false";
+  if (tree.kind != ConfigTree::Kind::scalar || !word) return;
+  ConfigTree map;
+  map.kind = ConfigTree::Kind::map;
+  map.where = tree.where;
+  map.entries.push_back({"name", tree.where, tree});
+  tree = std::move(map);
 }
 
 // Value of `key` in `tree`, created when missing.
@@ -132,6 +160,7 @@ ConfigTree& step_into(ConfigTree& tree, std::string_view key, const std::string&
     tree.kind = ConfigTree::Kind::map;
     tree.where = place;
   }
+  spread_name(tree);
   if (tree.kind == ConfigTree::Kind::list) {
     const auto index = list_index(key, tree);
     check(index.has_value(), "{}: [config] expected the number of an element below {}, got '{}'", place,
@@ -166,10 +195,14 @@ ConfigTree parse_config_tree(const std::string& text, const std::string& file, c
     check(!parser.HandleNextDocument(second), "{}: [config] expected one document, got a second one",
           place.empty() ? file : place);
   } catch (const YAML::Exception& error) {
+    if (const auto tab = indenting_tab(text, error.mark.line))
+      fail("{}: [config] expected spaces before the key, got a tab (YAML is indented with spaces only)",
+           builder.where(*tab));
     fail("{}: [config] expected YAML, got: {}", builder.where(error.mark), error.msg);
   }
   ConfigTree tree = builder.take();
-  if (tree.where.empty()) tree.where = builder.where(YAML::Mark());
+  // Nothing has no line of its own; `file` may be the place of what it stands for.
+  if (tree.where.empty()) tree.where = place.empty() ? file : place;
   return tree;
 }
 

@@ -14,8 +14,9 @@ struct ConfigTree {
 
   Kind kind = Kind::null;
   std::string where;
-  std::string text;     // text of a scalar
-  bool quoted = false;  // a quoted scalar is a string, whatever it looks like
+  std::string text;      // text of a scalar
+  bool quoted = false;   // a quoted scalar is a string, whatever it looks like
+  bool removed = false;  // of a list: left out, but counted, so that the elements behind keep their numbers
   std::vector<ConfigTree> items;
   std::vector<Entry> entries;
 

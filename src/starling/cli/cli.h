@@ -1,5 +1,9 @@
 #pragma once
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "starling/base/error.h"
 
 namespace starling::cli {
@@ -14,6 +18,16 @@ inline constexpr int kInterrupted = 130;
 class UsageError : public Error {
  public:
   using Error::Error;
+};
+
+// Everything that is wrong with a job file, told line by line.
+class JobErrors : public UsageError {
+ public:
+  explicit JobErrors(std::vector<std::string> all) : UsageError(all.at(0)), all_(std::move(all)) {}
+  const std::vector<std::string>& all() const { return all_; }
+
+ private:
+  std::vector<std::string> all_;
 };
 
 // Calls f and rethrows its Errors as UsageErrors.

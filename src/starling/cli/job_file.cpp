@@ -52,8 +52,11 @@ std::string job_of_run(const std::string& run, const std::string& given, const c
   throw UsageError(fmt::format("[{}] expected the folder of a run or of a saved model, got {}", who, run));
 }
 
-train::Job load_job(const JobFile& file) {
-  const ConfigNode top = load_config(file);
+train::Job load_job(const JobFile& file) { return read_whole_job(load_config(file)); }
+
+train::Job read_whole_job(const ConfigNode& top) {
+  auto errors = train::job_errors(top);
+  if (!errors.empty()) throw JobErrors(std::move(errors));
   return as_usage([&] { return train::read_job(top); });
 }
 

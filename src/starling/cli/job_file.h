@@ -27,5 +27,6 @@ ConfigNode load_config(const JobFile& file);
 // runs of C++ programs. `who` begins the message.
 std::string job_of_run(const std::string& run, const std::string& given, const char* who);
 train::Job load_job(const JobFile& file);
+train::Job read_whole_job(const ConfigNode& top);  // throws JobErrors with all that is wrong, not only the first
 
 }  // namespace starling::cli

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "starling/base/error.h"
+#include "starling/base/error_text.h"
 #include "starling/base/nearest.h"
 #include "starling/nn/infer.h"
 #include "starling/nn/layer_kinds.h"
@@ -130,8 +131,10 @@ DeclaredNet make(const Entry& entry, std::span<const TensorType> samples) {
     const std::string message = error.what();
     if (has_place(message)) throw;
     const bool plain = entry.name.starts_with(entry.chosen.name);
-    fail("{}: [layers] expected '{}'{} to fit samples {}, got: {}", entry.place.where(), entry.name,
-         plain ? "" : " (" + entry.chosen.name + ")", listed(samples), message);
+    throw ConfigError(
+        fmt::format("{}: [layers] expected '{}'{} to fit samples {}, got: {}", entry.place.where(), entry.name,
+                    plain ? "" : " (" + entry.chosen.name + ")", listed(samples), without_rank(message)),
+        entry.place.path());
   }
 }
 

@@ -1,6 +1,7 @@
 #include "starling/nn/module.h"
 
 #include <cxxabi.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -9,6 +10,7 @@
 #include <typeinfo>
 
 #include "starling/base/error.h"
+#include "starling/base/error_text.h"
 #include "starling/base/nearest.h"
 #include "starling/ops/api/creation.h"
 #include "starling/ops/def/apply.h"
@@ -39,16 +41,38 @@ class Module::Call {
   std::optional<NameScope> scope_;
 };
 
+namespace {
+
+// An error that already names the layer it happened in.
+class LayerError final : public Error {
+ public:
+  using Error::Error;
+};
+
+// Adds the path of the innermost layer to an error of what it computes: in a deep network the op alone does not tell
+// where. Errors of other classes mean something to those who catch them, and pass unchanged.
+template <class F>
+auto in_layer(const std::string& layer, F&& forward) {
+  try {
+    return forward();
+  } catch (const Error& error) {
+    if (layer.empty() || typeid(error) != typeid(Error)) throw;
+    throw LayerError(fmt::format("{} (in {})", without_rank(error.what()), layer));
+  }
+}
+
+}  // namespace
+
 Tensor Module::operator()(const Tensor& x) {
   const Call call(*this, {&x, 1});
-  Tensor y = forward(x);
+  Tensor y = in_layer(name_, [&] { return forward(x); });
   call.done({&y, 1});
   return y;
 }
 
 TensorList Module::operator()(std::span<const Tensor> xs) {
   const Call call(*this, xs);
-  TensorList ys = forward_list(xs);
+  TensorList ys = in_layer(name_, [&] { return forward_list(xs); });
   call.done({ys.data(), ys.size()});
   return ys;
 }

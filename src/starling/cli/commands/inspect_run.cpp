@@ -80,6 +80,31 @@ void print_checkpoints(const fs::path& folder, const char* title) {
   }
 }
 
+// True if the state of a run is its end: of the epochs, of the steps, or by its early stop.
+bool is_end(const train::Job& job, const nlohmann::json& extra) {
+  const auto& run = extra.at("run");
+  if (run.at("epoch").get<std::int64_t>() >= job.train.epochs) return true;
+  if (job.train.steps > 0 && run.at("step").get<std::int64_t>() >= job.train.steps) return true;
+  const auto callbacks = extra.value("callbacks", nlohmann::json::object());
+  return job.train.early_stop && callbacks.contains("early_stop") &&
+         callbacks.at("early_stop").at("waited").get<std::int64_t>() > job.train.early_stop->patience;
+}
+
+// Whether a run has ended, by its newest checkpoint, and how to continue one that has not.
+std::string state_of(const fs::path& folder, const train::Job& job) {
+  const auto loaded = CheckpointFolder(folder / "checkpoints").load_latest();
+  if (!loaded) return fmt::format("no checkpoint yet; `starling train {}` starts it", folder.string());
+  const Checkpoint& newest = loaded->checkpoint;
+  try {
+    if (is_end(job, newest.extra)) return fmt::format("finished at step {}", newest.step);
+    const auto epoch = newest.extra.at("run").at("epoch").get<std::int64_t>() + 1;
+    return fmt::format("not finished: step {} in epoch {} of {}; `starling train {}` continues it", newest.step, epoch,
+                       job.train.epochs, folder.string());
+  } catch (const nlohmann::json::exception&) {
+    return fmt::format("unknown: the checkpoint of step {} has no state of a run", newest.step);
+  }
+}
+
 int run_inspect_run(const InspectRunArguments& options) {
   const fs::path folder(options.run);
   const bool has_job = fs::exists(folder / "job.yaml");
@@ -87,7 +112,9 @@ int run_inspect_run(const InspectRunArguments& options) {
     throw UsageError(fmt::format(
         "[inspect] expected the folder of a run, with a job.yaml, a summary or checkpoints, got {}", options.run));
   if (has_job) {
-    print_job(load_job({options.run, {}}));
+    const train::Job job = load_job({options.run, {}});
+    print_job(job);
+    fmt::print("{:<12} {}\n", "state", state_of(folder, job));
   } else {
     print_settings(train::read_run(folder));
   }

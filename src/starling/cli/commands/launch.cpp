@@ -114,7 +114,7 @@ void register_command_launch(cli::Commands& into) {
   app.positionals_at_end();
   app.add_option("-n,--ranks", o.ranks, "Number of processes; with --hosts: at most, and by default, all slots");
   app.add_option("--hosts", o.hosts, "File with lines `host slots=k`");
-  app.add_option("--backend", o.backend, "auto, shared, gloo or mpi");
+  app.add_option("--backend", o.backend, "auto, shared or gloo (ranks over MPI are started by mpirun or srun)");
   app.add_option("--address", o.address,
                  "Where ranks meet, host or host:port; by default loopback, or this host's name");
   app.add_option("--secret-file", o.secret_file,

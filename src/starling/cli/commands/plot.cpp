@@ -66,7 +66,17 @@ std::vector<train::NamedLog> read_logs(const PlotArguments& options) {
   return logs;
 }
 
+// Only SVG is written: a file that says it is something else would be a lie.
+void expect_svg(const std::string& out) {
+  if (out.empty() || out.ends_with(".svg")) return;
+  throw cli::UsageError(
+      fmt::format("[plot] expected -o with a name that ends with .svg, got {} (browsers show SVG, and `rsvg-convert "
+                  "curves.svg -o curves.png` makes a PNG of it)",
+                  out));
+}
+
 int run_plot(const PlotArguments& options) {
+  expect_svg(options.out);
   const train::FigureOptions figure_options{.metrics = options.metrics,
                                             .x = options.x == "epoch"  ? train::PlotX::epoch
                                                  : options.x == "time" ? train::PlotX::time
@@ -108,7 +118,7 @@ void register_command_plot(cli::Commands& into) {
       ->capture_default_str();
   app.add_flag("--log", o.log, "Logarithmic y axis; values of 0 and less are left out");
   app.add_option("--title", o.title, "Title of the picture");
-  app.add_option("-o,--out", o.out, "SVG file to write; nothing: draw in the terminal");
+  app.add_option("-o,--out", o.out, "File to write, .svg; nothing: draw in the terminal");
   app.add_option("--style", o.style, "In the terminal: auto, colour, plain (no colours) or ascii")
       ->check(CLI::IsMember({"auto", "colour", "plain", "ascii"}))
       ->capture_default_str();

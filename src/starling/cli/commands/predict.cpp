@@ -8,6 +8,7 @@
 #include "starling/cli/commands.h"
 #include "starling/cli/predict_input.h"
 #include "starling/cli/predict_output.h"
+#include "starling/cli/run_model.h"
 #include "starling/data/tokenizers/tokenizer.h"
 #include "starling/train/saved_model/generate.h"
 #include "starling/train/saved_model/sequences.h"
@@ -30,13 +31,13 @@ struct PredictArguments {
   bool csv_header = false;
 };
 
-// Path of the model; for a run folder, the model in it.
+// The saved model, that of a run, or one made of the newest checkpoint of a run that has not ended.
 SavedModel load_model(const PredictArguments& options) {
   fs::path folder(options.model);
   if (!is_saved_model(folder) && is_saved_model(folder / "model")) folder /= "model";
-  if (!is_saved_model(folder))
-    throw UsageError(fmt::format("[predict] expected the folder of a saved model or of a run, got {}", options.model));
-  return SavedModel::load(folder, {.threads = options.threads}).value();
+  if (is_saved_model(folder)) return SavedModel::load(folder, {.threads = options.threads}).value();
+  if (has_checkpoints(folder)) return model_of_checkpoint(folder, options.threads);
+  throw UsageError(fmt::format("[predict] expected the folder of a saved model or of a run, got {}", options.model));
 }
 
 // Writes to standard output, or atomically to the file.

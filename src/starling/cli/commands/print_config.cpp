@@ -46,7 +46,7 @@ int run_print_config(const PrintConfigArguments& options) {
   }
   if (options.job.empty()) throw UsageError("[print-config] expected a job file, or --schema or --doc, got none");
   const ConfigNode top = load_config(options);
-  const train::Job job = as_usage([&] { return train::read_job(top); });
+  const train::Job job = read_whole_job(top);
   if (options.yaml) {
     fmt::print("{}", to_yaml(job));
   } else if (options.json) {

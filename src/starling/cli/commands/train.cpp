@@ -5,8 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "starling/base/as_rank.h"
 #include "starling/cli/commands.h"
 #include "starling/cli/job_file.h"
+#include "starling/dist/launch/rank_info.h"
+#include "starling/train/job/job_check.h"
+#include "starling/train/job/job_error.h"
 #include "starling/train/job/job_run.h"
 #include "starling/train/loop/interrupt.h"
 
@@ -32,8 +36,34 @@ void print_summary(const train::Job& job, const train::TrainResult& result) {
   const Summary& s = result.summary;
   std::string metrics;
   for (const auto& [name, value] : s.metrics) metrics += fmt::format(", {} {:.4f}", name, value);
-  fmt::print("{} steps, {:.0f} samples/s, loss {:.4f}{}, weights {}; {}\n", s.steps, s.samples_per_s, s.loss, metrics,
-             s.weights_hash.substr(0, 12), (job.train.folder / "summary.json").string());
+  fmt::print("{} steps, {:.0f} samples/s on average, loss {:.4f} (mean of the last epoch){}, weights {}; {}\n", s.steps,
+             s.samples_per_s, s.loss, metrics, s.weights_hash.substr(0, 12),
+             (job.train.folder / "summary.json").string());
+}
+
+// What to do with a run that had been finished before.
+std::string how_to_train_longer(const train::Job& job, const train::TrainResult& result) {
+  if (!result.ended_by.empty()) return "train on without that by --set train.early_stop=null";
+  const std::string longer = job.train.steps > 0 && result.summary.steps >= job.train.steps
+                                 ? fmt::format("--set train.steps={}", 2 * job.train.steps)
+                                 : fmt::format("--set train.epochs={}", 2 * job.train.epochs);
+  if (!job.schedule.kind || !train::depends_on_length(*job.schedule.kind->make())) return "train longer by " + longer;
+  return fmt::format("its schedule ({}) ends with it, so train longer from the beginning, {} --set train.folder={}",
+                     job.schedule.kind->name, longer, job.train.folder.string() + "-longer");
+}
+
+void tell_finished(const train::Job& job, const train::TrainResult& result) {
+  fmt::print(stderr, "starling: {} is finished: nothing was trained; {}, or start over by --resume none\n",
+             job.train.folder.string(), how_to_train_longer(job, result));
+}
+
+// A job that does not fit its data is told as `starling validate` does: everything at once. One rank speaks for all.
+int tell_problems(const train::Job& job, const TrainArguments& options, const Error& error) {
+  if (dist::find_rank_info(options.processes).value().rank != 0) return kUsage;
+  const AsRank nobody(-1);  // what is wrong is the same for all
+  const train::JobCheck check = train::check_job(job);
+  if (check.problems.empty()) throw UsageError(error.what());
+  throw JobErrors(check.problems);
 }
 
 // Command that resumes an interrupted run.
@@ -43,8 +73,7 @@ std::string then(const train::Job& job, const train::TrainResult& result) {
   return "the same command with --resume auto resumes from there";
 }
 
-int run_train(const TrainArguments& options) {
-  const train::Job job = job_of(options);
+int train_job(const train::Job& job, const TrainArguments& options) {
   train::TrainOptions train_options;
   train_options.progress.mode = as_usage([&] { return parse_progress_mode(options.progress); });
   train_options.stop = stop_on_signals();
@@ -64,12 +93,23 @@ int run_train(const TrainArguments& options) {
     fmt::print(stderr, "starling: interrupted at step {}; {}\n", result.summary.steps, then(job, result));
     return kInterrupted;
   }
-  if (!result.ended_by.empty()) fmt::print("ended early: {}\n", result.ended_by);
   print_summary(job, result);
+  if (result.was_finished) tell_finished(job, result);
   if (!result.model_error.empty()) fmt::print(stderr, "starling: no saved model: {}\n", result.model_error);
   if (result.saved) return kOk;
   fail("[train] expected to save the trained weights in {}, got no checkpoint of the last step",
        job.train.folder.string());
+}
+
+int run_train(const TrainArguments& options) {
+  const train::Job job = job_of(options);
+  try {
+    return train_job(job, options);
+  } catch (const train::JobError& error) {
+    return tell_problems(job, options, error);
+  } catch (const ConfigError& error) {
+    return tell_problems(job, options, error);
+  }
 }
 
 }  // namespace

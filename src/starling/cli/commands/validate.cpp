@@ -5,7 +5,7 @@
 
 #include "starling/cli/commands.h"
 #include "starling/cli/job_file.h"
-#include "starling/train/job/prepared_job.h"
+#include "starling/train/job/job_check.h"
 
 namespace starling::cli {
 namespace {
@@ -31,13 +31,14 @@ std::int64_t steps_an_epoch(const train::Job& job, std::int64_t samples) {
   return ceil_div(job.data.load.drop_last ? samples / batch : ceil_div(samples, batch), job.train.accumulate);
 }
 
-void check_with_data(const ValidateArguments& options, const train::Job& job) {
-  const train::PreparedJob prepared = prepare_job(job);
-  const auto optimizer = make_optimizer(prepared.job, *prepared.net);
-  const std::string early = job.train.early_stop ? job.train.early_stop->metric : "";
-  for (const auto& name : {job.train.watch, job.train.best, early}) static_cast<void>(told_name(prepared, name));
-  if (job.schedule.kind) static_cast<void>(job.schedule.kind->make());
-  const train::StepShapes shapes = trace_shapes(prepared);
+int check_with_data(const ValidateArguments& options, const train::Job& job) {
+  const train::JobCheck check = check_job(job);
+  for (const auto* list : {&check.problems, &check.failures}) {
+    for (const auto& message : *list) fmt::print(stderr, "starling: {}\n", message);
+  }
+  if (!check.ok()) return check.problems.empty() ? kFailure : kUsage;
+  const train::PreparedJob& prepared = *check.prepared;
+  const train::StepShapes& shapes = check.shapes;
   fmt::print("{}: ok\n", options.job);
   fmt::print("data        {}\n", describe_data(prepared));
   fmt::print("model       {}, {} parameters{}\n",
@@ -48,18 +49,14 @@ void check_with_data(const ValidateArguments& options, const train::Job& job) {
   if (prepared.data.splits.train) {
     fmt::print("steps       {} an epoch\n", steps_an_epoch(job, prepared.data.splits.train->size()));
   }
+  fmt::print("folder      {}\n", job.train.folder.string());
+  return kOk;
 }
 
 int run_validate(const ValidateArguments& options) {
-  const ConfigNode top = load_config(options);
-  const auto errors = train::job_errors(top);
-  for (const auto& error : errors) fmt::print(stderr, "starling: {}\n", error);
-  if (!errors.empty()) return kUsage;
-  if (options.no_data) {
-    fmt::print("{}: ok as far as can be checked without its data\n", options.job);
-  } else {
-    check_with_data(options, train::read_job(top));
-  }
+  const train::Job job = load_job(options);
+  if (!options.no_data) return check_with_data(options, job);
+  fmt::print("{}: ok as far as can be checked without its data\n", options.job);
   return kOk;
 }
 

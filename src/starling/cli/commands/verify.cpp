@@ -109,7 +109,12 @@ bool verify(const Subject& subject, const VerifyArguments& options) {
          ok;
 }
 
-int run_verify(const VerifyArguments& options) {
+int run_verify(VerifyArguments options) {
+  if (options.what.empty()) options.what = options.net;
+  if (options.what.empty())
+    throw UsageError(
+        "[verify] expected the name of a network or a job file, as in `starling verify lenet`, got none (see starling "
+        "verify --help)");
   const ThreadScope threads(options.threads > 0 ? options.threads : num_threads());
   std::optional<JobStep> job;
   std::optional<BenchNet> net;
@@ -142,8 +147,8 @@ void register_command_verify(cli::Commands& into) {
       {{"verify lenet", "a training step of LeNet"},
        {"verify job.yaml --set data.batch=8", "the first step of a job on its own data"}},
       cli::run_verify);
-  app.add_option("what,--net", o.what, "Name of a network, or a job file (.yaml) whose first step is taken")
-      ->required();
+  app.add_option("what", o.what, "Name of a network, or a job file (.yaml) whose first step is taken");
+  app.add_option("--net", o.net)->group("");  // another way to name the network; not shown
   cli::add_set_option(app, o.set);
   app.add_option("--phase", o.phase, "forward or train; of networks")
       ->check(CLI::IsMember({"forward", "train"}))

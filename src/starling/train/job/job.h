@@ -36,7 +36,7 @@ using OrderedJson = nlohmann::ordered_json;
 
 struct ModelJob {
   std::optional<zoo::Net> net{};       // a network of the zoo, with its options
-  std::vector<std::string> given{};    // options set explicitly; others may be derived from the data
+  std::vector<std::string> given{};    // options that are decided; others may be derived from the data
   std::optional<ConfigNode> layers{};  // instead of net: a list of layers (nn/declared.h)
 };
 
@@ -141,6 +141,8 @@ struct Job {
   TrainJob train{};
   DistributeJob distribute{};
   MonitorOptions monitor{};
+
+  std::optional<ConfigNode> source{};  // the file it was read from, for errors that tell where; none: made by a program
 };
 
 // Reads a job. Throws on an unknown key (naming the nearest) and on a missing or wrong value, with file, line and
@@ -149,8 +151,10 @@ Job read_job(const ConfigNode& top);
 // All errors of a job file, one message each; empty if read_job() accepts it.
 std::vector<std::string> job_errors(const ConfigNode& top);
 
-// The complete job with defaults filled in, by sections; read_job() reads its text back to the same job.
+// The complete job with defaults filled in, by sections.
 OrderedJson job_json(const Job& job);
+// The same as a job file, without the options of the network that the data decides, which have no value yet.
+// read_job() reads it back to the same job.
 std::string to_yaml(const Job& job);
 
 // A value of a job with its path and origin: "job.yaml:3:8", "--set optimizer.lr", "default".

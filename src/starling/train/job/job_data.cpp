@@ -5,10 +5,12 @@
 
 #include "starling/base/config.h"
 #include "starling/base/error.h"
+#include "starling/base/error_text.h"
 #include "starling/data/datasets/transformed_dataset.h"
 #include "starling/data/loading/split.h"
 #include "starling/data/transform_pipeline.h"
 #include "starling/tensor/bytes.h"
+#include "starling/train/job/job_error.h"
 
 namespace starling::train {
 namespace {
@@ -51,10 +53,14 @@ bool has_test(const data::DataSplits& splits) { return splits.test || splits.tes
 // Keeps only the split to be evaluated and returns its name.
 std::string choose_evaluated(LoadJob::Evaluate wanted, data::DataSplits& splits) {
   using Evaluate = LoadJob::Evaluate;
-  check(wanted != Evaluate::valid || has_valid(splits),
-        "[train] expected a part to validate with (data.evaluate: valid), got none from the source");
-  check(wanted != Evaluate::test || has_test(splits),
-        "[train] expected a part to test with (data.evaluate: test), got none from the source");
+  if (wanted == Evaluate::valid && !has_valid(splits))
+    throw JobError(
+        "data.evaluate",
+        "[train] expected a part to validate with (data.evaluate: valid), got none from the source (keep some "
+        "apart by data.valid_share: 0.1)");
+  if (wanted == Evaluate::test && !has_test(splits))
+    throw JobError("data.evaluate",
+                   "[train] expected a part to test with (data.evaluate: test), got none from the source");
   if (wanted == Evaluate::test || wanted == Evaluate::none) {
     splits.valid = nullptr;
     splits.valid_shards.reset();
@@ -102,8 +108,8 @@ JobData load_job_data(const DataJob& job) {
   data.targets = count_targets(data);
   data.unlabelled = data.splits.train;
   if (job.load.labels > 0) {
-    check(data.splits.train != nullptr,
-          "[train] expected data that can be asked by number for data.labels, got shards");
+    if (data.splits.train == nullptr)
+      throw JobError("data.labels", "[train] expected data that can be asked by number for data.labels, got shards");
     data.splits.train = data::first_of(data.splits.train, job.load.labels);
   }
   data.evaluated = choose_evaluated(job.load.evaluate, data.splits);
@@ -120,6 +126,16 @@ void convert_to_numbers(JobData& data) {
   const bool ids = !is_float(given) && data.facts.vocabulary > 0;
   if (given != DType::f32 && !ids) convert(0);
   if (data.fields.size() > 1 && data.fields[1].dtype == DType::f64) convert(1);
+}
+
+JobData load_job_data(const Job& job) {
+  try {
+    return load_job_data(job.data);
+  } catch (const JobError& error) {
+    refuse_job(job, error.path(), error.what());
+  } catch (const Error& error) {
+    throw Error(placed(job, "data", without_rank(error.what())));
+  }
 }
 
 void reshape_samples(JobData& data, const Shape& sample) {

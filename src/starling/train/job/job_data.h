@@ -26,6 +26,8 @@ struct JobData {
 
 // Reads the files. Throws if they are missing, saying what to do, and if a transform cannot handle the samples.
 JobData load_job_data(const DataJob& job);
+// As above; errors begin with the place of the data in the job file.
+JobData load_job_data(const Job& job);
 
 // Samples of a job's source, cut into the parts that the job asks for.
 data::DataSplits read_splits(const DataJob& job);

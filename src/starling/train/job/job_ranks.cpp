@@ -100,7 +100,7 @@ TrainResult watched(const Job& job, const std::shared_ptr<Comm>& comm, const std
 TrainResult train_threads(const Job& job, const TrainOptions& options) {
   const auto workers = static_cast<int>(job.distribute.workers);
   const int threads = threads_of_each(job.distribute, workers);
-  const JobData data = load_job_data(job.data);
+  const JobData data = load_job_data(job);
   ThreadComms comms(job.distribute);
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(workers));
   TrainResult result;
@@ -138,7 +138,7 @@ TrainResult train_process(Job job, const TrainOptions& options) {
   const int threads = threads_of_each(job.distribute, others.here);
   const ThreadScope scope(threads);
   const auto body = [&] {
-    return train_rank(job, load_job_data(job.data), options,
+    return train_rank(job, load_job_data(job), options,
                       {.strategy = make_strategy(job.distribute, others.comm),
                        .threads = threads,
                        .stepped = others.stepped,
@@ -152,7 +152,7 @@ TrainResult train_process(Job job, const TrainOptions& options) {
 TrainResult run_job(const Job& job, const TrainOptions& options) {
   if (among_processes(options.processes)) return train_process(job, options);
   if (is_plain(job.distribute))
-    return train_rank(job, load_job_data(job.data), options, {.threads = static_cast<int>(job.distribute.threads)});
+    return train_rank(job, load_job_data(job), options, {.threads = static_cast<int>(job.distribute.threads)});
   return train_threads(job, options);
 }
 

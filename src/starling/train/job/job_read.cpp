@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "starling/nn/declared.h"
+#include "starling/train/job/job_error.h"
 #include "starling/train/job/job_sections.h"
 #include "starling/train/sweep/sweep_job.h"
 
@@ -27,23 +28,24 @@ template <class Product>
 Chosen<Product> choose_with(const Kinds<Product>& kinds, const ConfigNode& node, const JobSection& own, void* options,
                             const std::string& fallback) {
   const Keys own_keys = joined(keys_of(own.settings), own.lists);
-  Chosen<Product> chosen = kinds.choose(node, own_keys, fallback);
+  Chosen<Product> chosen = choose_item(kinds, node, own_keys, fallback);
   const Keys also = joined(joined(keys_of(chosen.kind->settings), own.lists), {"name"});
-  read_settings(own.settings, node, options, also);
+  read_settings(own.settings, options_of(node), options, also);
   return chosen;
 }
 
 ModelJob read_model(const ConfigNode& node) {
   ModelJob job;
   // Only without a name is `layers` a list: networks of the zoo may have an option of that name.
-  if (const auto layers = node.find("layers"); layers && !node.find("name")) {
+  const ConfigNode options = options_of(node);
+  if (const auto layers = options.find("layers"); layers && !options.find("name")) {
     node.allow_keys({"layers"});
     nn::check_layers(*layers);
     job.layers = *layers;
     return job;
   }
-  job.net = zoo::nets().choose(node);
-  for (const auto& [key, value] : node.as_map()) {
+  job.net = choose_item(zoo::nets(), node);
+  for (const auto& [key, value] : options.as_map()) {
     if (key != "name" && !value.is_null()) job.given.push_back(key);
   }
   return job;
@@ -57,15 +59,15 @@ std::vector<Chosen<TransformStep>> read_steps(const ConfigNode& node, const char
 DataJob read_data(const ConfigNode& node) {
   DataJob job;
   job.source = choose_with(data::source_kinds(), node, data_section(), &job.load, kDefaultSource);
-  job.augment = read_steps(node, "augment");
-  job.transforms = read_steps(node, "transforms");
+  job.augment = read_steps(options_of(node), "augment");
+  job.transforms = read_steps(options_of(node), "transforms");
   return job;
 }
 
 OptimizerJob read_optimizer(const ConfigNode& node) {
   OptimizerJob job;
   job.kind = choose_with(optim::optimizer_kinds(), node, optimizer_section(), nullptr, kDefaultOptimizer);
-  if (const auto groups = node.find("groups")) {
+  if (const auto groups = options_of(node).find("groups")) {
     for (const auto& item : groups->as_list()) job.groups.push_back(read_settings<optim::GroupRule>(item));
   }
   return job;
@@ -81,10 +83,10 @@ PretrainJob read_pretrain(const std::optional<ConfigNode>& node) {
   return {choose_item(zoo::pretrain_kinds(), *node)};
 }
 
-TrainJob read_train(const ConfigNode& node) {
+TrainJob read_train(const ConfigNode& node, const std::string& name) {
   TrainJob job;
   read_settings(TrainJob::settings(), node, &job, {"objective", "metrics"});
-  if (job.folder.empty()) node.at("folder").refuse("a folder for the run", "an empty name");
+  if (job.folder.empty()) job.folder = std::filesystem::path("runs") / name;
   if (const auto objective = node.find("objective")) job.objective = choose_item(objective_kinds(), *objective);
   if (const auto metrics = node.find("metrics")) {
     for (const auto& item : metrics->as_list()) job.metrics.push_back(choose_item(metric_kinds(), item));
@@ -92,10 +94,12 @@ TrainJob read_train(const ConfigNode& node) {
   return job;
 }
 
-DistributeJob read_distribute(const ConfigNode& node) {
+DistributeJob read_distribute(const ConfigNode& section) {
   DistributeJob job;
   const JobSection own = distribute_section();
-  const auto given = node.find(kStrategyKey);
+  const ConfigNode node = options_of(section);
+  auto given = section.is_scalar() ? std::optional(section) : node.find(kStrategyKey);
+  if (!given) given = node.find("name");  // a bare name with an option set beside it
   job.strategy =
       dist::strategy_kinds().choose_named(given ? given->as_string() : kDefaultStrategy, given ? *given : node, node,
                                           joined(keys_of(own.settings), own.lists));
@@ -133,6 +137,13 @@ void check_pieces(const Job& job, const ConfigNode& node) {
   }
 }
 
+// A file that holds no map is told once, not by the reader of every section.
+void expect_job(const ConfigNode& top) {
+  if (top.is_map()) return;
+  const std::string given = top.is_null() ? "an empty file" : top.is_list() ? "a list" : "a single value";
+  top.refuse("a job, which is a map: 'model: lenet' and further sections", given);
+}
+
 // Readers of one section each, so that an error in one does not hide others.
 using Reader = std::function<void(const ConfigNode& top, Job& job)>;
 const std::vector<Reader>& readers() {
@@ -146,11 +157,11 @@ const std::vector<Reader>& readers() {
       [](const ConfigNode& top, Job& job) { job.optimizer = read_optimizer(section(top, "optimizer")); },
       [](const ConfigNode& top, Job& job) { job.schedule = read_schedule(top.find("schedule")); },
       [](const ConfigNode& top, Job& job) { job.pretrain = read_pretrain(top.find("pretrain")); },
-      [](const ConfigNode& top, Job& job) { job.train = read_train(top.at("train")); },
+      [](const ConfigNode& top, Job& job) { job.train = read_train(section(top, "train"), job_name(top)); },
       [](const ConfigNode& top, Job& job) {
         const ConfigNode node = section(top, "distribute");
         job.distribute = read_distribute(node);
-        check_topology(job.distribute, node);
+        check_topology(job.distribute, options_of(node));
       },
       [](const ConfigNode& top, Job& job) { job.monitor = read_settings<MonitorOptions>(section(top, "monitor")); },
       // Read by `starling sweep`; a mistake in it is told by all commands.
@@ -171,17 +182,20 @@ std::vector<std::string> keys_of(const Settings& settings) {
 
 JobSection data_section() { return {LoadJob::settings(), {"augment", "transforms"}}; }
 JobSection optimizer_section() { return {{}, {"groups"}}; }
-JobSection distribute_section() { return {DistributeJob::settings(), {kStrategyKey}}; }
+JobSection distribute_section() { return {DistributeJob::settings(), {kStrategyKey, "name"}}; }
 
 Job read_job(const ConfigNode& top) {
+  expect_job(top);
   Job job;
+  job.source = top;
   for (const auto& read : readers()) read(top, job);
   check_pieces(job, section(top, "distribute"));
   return job;
 }
 
 std::vector<std::string> job_errors(const ConfigNode& top) {
-  std::vector<std::string> errors;
+  std::vector<std::string> errors = config_errors(top, expect_job);
+  if (!errors.empty()) return errors;
   for (const auto& read : readers()) {
     for (auto& error : config_errors(top, [&](const ConfigNode& node) {
            Job job;

@@ -11,12 +11,14 @@
 #include "starling/ops/api/random.h"
 #include "starling/train/callbacks/checkpoints.h"
 #include "starling/train/callbacks/ready_made.h"
+#include "starling/train/job/job_error.h"
 #include "starling/train/job/job_ranks.h"
 #include "starling/train/job/prepared_job.h"
 #include "starling/train/loop/interrupt.h"
 #include "starling/train/loop/trainer.h"
 #include "starling/train/monitor/monitor.h"
-#include "starling/train/run/refusal.h"
+#include "starling/train/run/run_folder.h"
+#include "starling/train/saved_model/saved_model.h"
 
 namespace starling::train {
 namespace {
@@ -47,7 +49,7 @@ TrainerOptions trainer_options(const PreparedJob& prepared, const TrainOptions& 
   made.non_finite = job.train.non_finite;
   made.precision = job.train.precision;
   if (job.schedule.kind) made.schedule = job.schedule.kind->make();
-  made.watch = told_name(prepared, job.train.watch);
+  made.watch = told_name(prepared, job.train.watch, "train.watch");
   made.evaluate_every = job.train.evaluate_every;
   made.evaluate_batch = job.data.load.eval_batch;
   made.metrics = prepared.metrics;
@@ -79,17 +81,14 @@ Result<void> write_job(const Job& job) {
 }
 
 // Refuses to start without a run folder. Disk errors during the run do not end it.
-void expect_folder(const fs::path& folder) {
+void expect_folder(const Job& job) {
+  const fs::path& folder = job.train.folder;
   std::error_code error;
   fs::create_directories(folder, error);
   std::string obstacle = error ? error.message() : "";
   if (obstacle.empty() && !fs::is_directory(folder, error)) obstacle = "something else of that name";
   if (obstacle.empty() && ::access(folder.c_str(), W_OK | X_OK) != 0) obstacle = errno_text();
-  if (!obstacle.empty())
-    throw Refusal(
-        fmt::format("[train] expected to make the folder {} and write in it, got: {} (choose another, as by --set "
-                    "train.folder=runs/other)",
-                    folder.string(), obstacle));
+  if (!obstacle.empty()) refuse_job(job, "train.folder", folder_refusal(folder, obstacle));
 }
 
 // Writes job.yaml once the run has begun, that is, after its checkpoints were found to match.
@@ -171,7 +170,7 @@ void add_callbacks(Trainer& trainer, const PreparedJob& prepared, const TrainOpt
                                  .keep = job.average->keep}));
   }
   if (job.early_stop) {
-    trainer.add(early_stop({.metric = told_name(prepared, job.early_stop->metric),
+    trainer.add(early_stop({.metric = told_name(prepared, job.early_stop->metric, "train.early_stop.metric"),
                             .patience = job.early_stop->patience,
                             .min_delta = job.early_stop->min_delta,
                             .lowest = {}}));
@@ -198,18 +197,32 @@ void fit_strategy(const PreparedJob& prepared, const dist::RankStrategy& strateg
         strategy.name());
 }
 
+// A step that cannot be built is the job's fault if its shapes alone show it: then that is told, with the layer.
+FitResult fit_or_explain(Trainer& trainer, const PreparedJob& prepared) {
+  try {
+    return trainer.fit(prepared.data.splits);
+  } catch (const Refusal&) {
+    throw;
+  } catch (const Interrupted&) {
+    throw;
+  } catch (const Error&) {
+    static_cast<void>(trace_shapes(prepared));
+    throw;
+  }
+}
+
 }  // namespace
 
 TrainResult train_rank(const Job& job, JobData data, const TrainOptions& options, const RankSetup& setup) {
   const PreparedJob prepared = prepare_job(job, std::move(data));
   const bool leads = setup.rank() == 0;
-  if (leads) expect_folder(job.train.folder);
+  if (leads) expect_folder(job);
   if (setup.strategy) fit_strategy(prepared, *setup.strategy);
   const auto optimizer = make_optimizer(prepared.job, *prepared.net);
   const auto saver = checkpoints({.every_steps = job.train.checkpoint_every,
                                   .every_seconds = job.train.checkpoint_seconds,
                                   .keep = static_cast<int>(job.train.keep),
-                                  .best = told_name(prepared, job.train.best),
+                                  .best = told_name(prepared, job.train.best, "train.best"),
                                   .resume = job.train.resume});
   const auto paused = std::make_shared<bool>(false);
   TrainerOptions how = trainer_options(prepared, options, setup);
@@ -220,12 +233,15 @@ TrainResult train_rank(const Job& job, JobData data, const TrainOptions& options
   if (pauses) trainer.add(std::make_shared<PauseAfter>(options.pause_after, paused));
   if (setup.stepped) trainer.add(after_step([&](Run& run) { setup.stepped(run.state().step); }));
   trainer.add(saver);
-  FitResult fitted = trainer.fit(prepared.data.splits);
+  FitResult fitted = fit_or_explain(trainer, prepared);
   TrainResult result{.summary = std::move(fitted.summary), .stopped = fitted.interrupted, .leads = leads};
   result.ended_by = std::move(fitted.ended_by);
+  result.was_finished = fitted.was_finished;
   result.saved = saver->saved_step() == result.summary.steps;
-  if (leads && !result.stopped && job.train.export_model) {
-    const fs::path folder = job.train.folder / "model";
+  const fs::path folder = job.train.folder / "model";
+  if (result.was_finished && is_saved_model(folder)) {
+    result.model = folder;
+  } else if (leads && !result.stopped && job.train.export_model) {
     // A network that cannot be exported must not make the training fail.
     const auto exported = attempt([&] { export_model(prepared, folder, about(result.summary)).value(); });
     if (exported) {

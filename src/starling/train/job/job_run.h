@@ -25,6 +25,7 @@ struct TrainOptions {
 struct TrainResult {
   Summary summary;
   bool stopped = false;           // stopped on request before the end
+  bool was_finished = false;      // had reached its end before, so that nothing was trained
   bool saved = true;              // the last state is saved in a checkpoint
   std::string ended_by{};         // why a callback ended the run early; empty: none did
   std::filesystem::path model{};  // folder of the saved model; empty: not requested, or failed

@@ -34,17 +34,21 @@ OrderedJson one_of(const Kinds<Product>& kinds, const OrderedJson& beside, const
   return {{"oneOf", alternatives}};
 }
 
-// Schema of such a map, or of a bare name if no option is required.
+// Adds to a schema of such maps the bare names of those kinds that need no option.
 template <class Product>
-OrderedJson item_of(const Kinds<Product>& kinds) {
+OrderedJson or_name(OrderedJson schema, const Kinds<Product>& kinds) {
   OrderedJson names = OrderedJson::array();
   for (const auto& [name, kind] : kinds.all()) {
     const auto own = settings_schema(kind.settings, kind.defaults.get());
     if (!own.contains("required")) names.push_back(name);
   }
-  OrderedJson schema = one_of(kinds, OrderedJson::object());
   schema["oneOf"].insert(schema["oneOf"].begin(), OrderedJson{{"enum", names}});
   return schema;
+}
+
+template <class Product>
+OrderedJson item_of(const Kinds<Product>& kinds) {
+  return or_name(one_of(kinds, OrderedJson::object()), kinds);
 }
 
 // Schema of such a map, or null, which written jobs have if nothing was chosen.
@@ -54,7 +58,7 @@ OrderedJson or_null(OrderedJson schema) {
 }
 
 OrderedJson model_schema() {
-  OrderedJson schema = one_of(zoo::nets(), OrderedJson::object());
+  OrderedJson schema = item_of(zoo::nets());
   schema["oneOf"].push_back({{"type", "object"},
                              {"description", "a network declared as a list of layers"},
                              {"properties", {{"layers", {{"$ref", "#/$defs/layers"}}}}},
@@ -80,12 +84,12 @@ OrderedJson data_schema() {
   const OrderedJson steps = item_of(transform_kinds());
   beside["augment"] = list_of(steps, "what is done to training samples only, before the transforms");
   beside["transforms"] = list_of(steps, "what is done to all samples, in order");
-  return one_of(data::source_kinds(), beside, kDefaultSource);
+  return or_name(one_of(data::source_kinds(), beside, kDefaultSource), data::source_kinds());
 }
 
 OrderedJson optimizer_schema() {
   const OrderedJson groups = list_of(ordered_schema<optim::GroupRule>(), "parameters that differ, by their names");
-  return one_of(optim::optimizer_kinds(), {{"groups", groups}}, kDefaultOptimizer);
+  return or_name(one_of(optim::optimizer_kinds(), {{"groups", groups}}, kDefaultOptimizer), optim::optimizer_kinds());
 }
 
 OrderedJson train_schema() {
@@ -127,12 +131,13 @@ OrderedJson job_schema() {
             {"schedule", or_null(item_of(optim::schedule_kinds()))},
             {"pretrain", or_null(item_of(zoo::pretrain_kinds()))},
             {"train", train_schema()},
-            {"distribute", one_of(dist::strategy_kinds(), ordered_schema<DistributeJob>()["properties"],
-                                  kDefaultStrategy, kStrategyKey)},
+            {"distribute", or_name(one_of(dist::strategy_kinds(), ordered_schema<DistributeJob>()["properties"],
+                                          kDefaultStrategy, kStrategyKey),
+                                   dist::strategy_kinds())},
             {"monitor", ordered_schema<MonitorOptions>()},
             {"sweep", sweep_schema()}}},
           {"additionalProperties", false},
-          {"required", OrderedJson::array({"model", "train"})},
+          {"required", OrderedJson::array({"model"})},
           {"$defs", nn::layers_schema_defs()}};
 }
 

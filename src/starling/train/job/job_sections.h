@@ -28,6 +28,9 @@ std::vector<std::string> keys_of(const Settings& settings);
 // A config value as JSON: what looks like a number is one unless it was quoted.
 OrderedJson node_json(const ConfigNode& node);
 
+// Options of the network that are not decided yet, as they follow from the data; none for a declared network.
+std::vector<std::string> open_options(const ModelJob& job);
+
 // A chosen kind and its options as JSON: {name: adam, lr: 0.001}.
 template <class Product>
 OrderedJson chosen_json(const Chosen<Product>& chosen, const char* key = "name") {
@@ -36,11 +39,17 @@ OrderedJson chosen_json(const Chosen<Product>& chosen, const char* key = "name")
   return json;
 }
 
-// Reads a bare name, or a map with a name and options.
+// The map of options that a bare name stands for: an empty one in its place.
+inline ConfigNode options_of(const ConfigNode& section) {
+  return section.is_scalar() ? ConfigNode::parse("", section.where()) : section;
+}
+
+// Reads a bare name, or a map with a name and options; keys in `also` are not the kind's own.
 template <class Product>
-Chosen<Product> choose_item(const Kinds<Product>& kinds, const ConfigNode& item) {
-  if (!item.is_scalar()) return kinds.choose(item);
-  return kinds.choose_named(item.as_string(), item, ConfigNode::parse("", item.where()));
+Chosen<Product> choose_item(const Kinds<Product>& kinds, const ConfigNode& item,
+                            const std::vector<std::string>& also = {}, const std::string& fallback = "") {
+  if (!item.is_scalar()) return kinds.choose(item, also, fallback);
+  return kinds.choose_named(item.as_string(), item, options_of(item), also);
 }
 
 }  // namespace starling::train

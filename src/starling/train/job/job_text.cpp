@@ -144,14 +144,9 @@ bool is_free(const std::string& path, const Job& job) {
   return false;
 }
 
-// True if an option of the network was not given, so that it may come from the data.
 bool is_open(const Job& job, const std::string& path) {
-  static const std::set<std::string_view> known = {"classes", "vocabulary",        "tokens",       "inputs", "channels",
-                                                   "image",   "target_vocabulary", "target_tokens"};
-  constexpr std::string_view kModel = "model.";
-  if (!path.starts_with(kModel) || !job.model.net) return false;
-  const std::string key = path.substr(kModel.size());
-  return known.contains(key) && std::find(job.model.given.begin(), job.model.given.end(), key) == job.model.given.end();
+  const auto open = open_options(job.model);
+  return std::any_of(open.begin(), open.end(), [&](const std::string& key) { return path == "model." + key; });
 }
 
 // Location of the deepest given value on the path, if any.
@@ -159,7 +154,11 @@ std::optional<std::string> given_at(const ConfigNode& top, const std::string& pa
   const auto dot = path.find('.');
   const auto section = top.find(path.substr(0, dot));
   if (!section) return std::nullopt;
-  if (dot == std::string::npos || section->is_scalar()) return section->where();
+  if (dot == std::string::npos) return section->where();
+  if (section->is_scalar()) {  // a bare name
+    const std::string key = path.substr(dot + 1);
+    return key == "name" || key == kStrategyKey ? std::optional(section->where()) : std::nullopt;
+  }
   const auto value = section->find(path.substr(dot + 1));
   return value ? std::optional(value->where()) : std::nullopt;
 }
@@ -206,9 +205,23 @@ OrderedJson job_json(const Job& job) {
           {"monitor", settings_ordered(MonitorOptions::settings(), &job.monitor)}};
 }
 
+std::vector<std::string> open_options(const ModelJob& job) {
+  static const std::set<std::string_view> known = {"classes", "vocabulary",        "tokens",       "inputs", "channels",
+                                                   "image",   "target_vocabulary", "target_tokens"};
+  std::vector<std::string> open;
+  if (!job.net) return open;
+  for (const auto& setting : job.net->kind->settings) {
+    const bool given = std::find(job.given.begin(), job.given.end(), setting.key) != job.given.end();
+    if (known.contains(setting.key) && !given) open.push_back(setting.key);
+  }
+  return open;
+}
+
 std::string to_yaml(const Job& job) {
+  OrderedJson json = job_json(job);
+  for (const auto& option : open_options(job.model)) json["model"].erase(option);
   std::string yaml;
-  write_block(job_json(job), yaml);
+  write_block(json, yaml);
   return yaml;
 }
 

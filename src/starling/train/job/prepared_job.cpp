@@ -1,14 +1,19 @@
 #include "starling/train/job/prepared_job.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "starling/base/error.h"
+#include "starling/base/error_text.h"
 #include "starling/base/nearest.h"
 #include "starling/data/tokenizers/tokenizer.h"
 #include "starling/graph/tracer.h"
 #include "starling/nn/declared.h"
 #include "starling/ops/api/random.h"
 #include "starling/ops/def/apply.h"
+#include "starling/train/job/job_error.h"
+#include "starling/train/job/job_sections.h"
 
 namespace starling::train {
 namespace {
@@ -31,10 +36,45 @@ zoo::Recipe declared_recipe(const ConfigNode& layers, const JobData& data) {
   return recipe;
 }
 
-void check_option(const zoo::Net& net, const char* key, std::int64_t least) {
+void check_option(const Job& job, const char* key, std::int64_t least) {
+  const zoo::Net& net = *job.model.net;
   if (least <= 0 || !zoo::has_option(net, key)) return;
   const auto given = net.json().at(key).get<std::int64_t>();
-  check(given >= least, "[train] expected model.{} of at least {} for this data, got {}", key, least, given);
+  if (given >= least) return;
+  const std::string path = fmt::format("model.{}", key);
+  refuse_job(job, path,
+             fmt::format("[train] expected {} of at least {} for this data, got {} (leave it out: the data tells it)",
+                         path, least, given));
+}
+
+// Tells an option that follows from the data and is out of range as what the data has, since nobody wrote the option.
+[[noreturn]] void refuse_facts(const Job& job, const JobData& data, const std::string& option) {
+  const zoo::Net& net = *job.model.net;
+  nlohmann::json range = nlohmann::json::object();
+  for (const auto& setting : net.kind->settings) {
+    if (setting.key == option) range = setting.schema;
+  }
+  const auto least = range.value("minimum", std::int64_t{1});
+  const Shape& sample = data.facts.sample;
+  if (option == "image" && sample.rank() == 3 && sample[1] < least) {
+    refuse_job(job, "data",
+               fmt::format("[train] expected pictures of at least {0} × {0} for {1}, got {2} × {3} from the data (add "
+                           "{{name: resize, size: [{0}, {0}]}} to data.transforms)",
+                           least, net.name, sample[1], sample[2]));
+  }
+  refuse_job(job, "data",
+             fmt::format("[train] expected data with {} {} for {}, got samples of {} with {} classes and {} tokens",
+                         option, range.dump(), net.name, to_string(sample), data.facts.classes, data.facts.vocabulary));
+}
+
+zoo::Net fitted_net(const Job& job, const JobData& data) {
+  try {
+    zoo::DataFacts facts = data.facts;
+    if (data.targets > 0) facts.classes = data.targets;
+    return zoo::fitted(*job.model.net, facts, job.model.given);
+  } catch (const ConfigError& error) {
+    refuse_facts(job, data, error.path());
+  }
 }
 
 // Facts about the target sequences of a data set.
@@ -57,28 +97,29 @@ void make_regression(zoo::Recipe& recipe, const JobData& data) {
 }
 
 // Samples as the network reads them: token ids or numbers.
-void fit_samples(JobData& data, bool reads_ids) {
+void fit_samples(const Job& job, JobData& data, bool reads_ids) {
   if (!reads_ids) return convert_to_numbers(data);
-  check(data.fields.at(0).dtype == DType::i64,
-        "[train] expected token ids, i64, for a network that begins with an embedding, got {} from the data (texts: "
-        "data.name: csv_text or text; arrays: save them by x.astype('int64'))",
-        to_string(data.fields[0]));
+  if (data.fields.at(0).dtype == DType::i64) return;
+  refuse_job(
+      job, "data",
+      fmt::format("[train] expected token ids, i64, for a network that begins with an embedding, got {} from the "
+                  "data (texts: data.name: csv_text or text; arrays: save them by x.astype('int64'))",
+                  to_string(data.fields[0])));
 }
 
 zoo::Recipe fit_model(Job& job, JobData& data) {
   if (job.model.layers) {
-    fit_samples(data, nn::reads_ids(*job.model.layers));
+    fit_samples(job, data, nn::reads_ids(*job.model.layers));
     return declared_recipe(*job.model.layers, data);
   }
   zoo::Net& net = *job.model.net;
-  zoo::DataFacts facts = data.facts;
-  if (data.targets > 0) facts.classes = data.targets;
-  net = zoo::fitted(net, facts, job.model.given);
+  net = fitted_net(job, data);
   fit_targets(net, job.model, data);
-  check_option(net, "classes", data.facts.classes);
-  check_option(net, "vocabulary", data.facts.vocabulary);
+  check_option(job, "classes", data.facts.classes);
+  check_option(job, "vocabulary", data.facts.vocabulary);
+  for (auto& option : open_options(job.model)) job.model.given.push_back(std::move(option));
   zoo::Recipe recipe = net.make();
-  fit_samples(data, !recipe.fields.empty() && recipe.fields[0].below > 0);
+  fit_samples(job, data, !recipe.fields.empty() && recipe.fields[0].below > 0);
   make_regression(recipe, data);
   return recipe;
 }
@@ -96,31 +137,51 @@ std::vector<NamedMetric> told_metrics(const std::vector<Chosen<std::unique_ptr<M
   return metrics;
 }
 
-std::string told_name(const PreparedJob& prepared, const std::string& metric) {
+std::vector<std::pair<std::string, std::string>> watched_metrics(const TrainJob& job) {
+  std::vector<std::pair<std::string, std::string>> named = {
+      {"train.watch", job.watch},
+      {"train.best", job.best},
+      {"train.early_stop.metric", job.early_stop ? job.early_stop->metric : ""}};
+  std::erase_if(named, [](const auto& one) { return one.second.empty(); });
+  return named;
+}
+
+std::string told_name(const PreparedJob& prepared, const std::string& metric, const std::string& key) {
   if (metric.empty()) return metric;
   std::vector<std::string> known;
   for (const auto& one : prepared.metrics) known.push_back(one.name);
   for (const std::string& prefix : {std::string("ema_"), std::string("swa_")}) {
     if (!metric.starts_with(prefix)) continue;
     const auto& average = prepared.job.train.average;
-    check(average && (average->decay == 0) == (prefix == "swa_"),
-          "[train] expected train.average{} for the metric '{}', got {}", prefix == "swa_" ? " with decay: 0" : "",
-          metric, average ? fmt::format("a decay of {}", average->decay) : "none");
-    return prefix + told_name(prepared, metric.substr(prefix.size()));
+    if (!average || (average->decay == 0) != (prefix == "swa_")) {
+      refuse_job(prepared.job, key,
+                 fmt::format("[train] expected train.average{} for the metric '{}', got {} (add train.average: {})",
+                             prefix == "swa_" ? " with decay: 0" : "", metric,
+                             average ? fmt::format("a decay of {}", average->decay) : "none",
+                             prefix == "swa_" ? "{decay: 0}" : "{decay: 0.999}"));
+    }
+    return prefix + told_name(prepared, metric.substr(prefix.size()), key);
   }
   for (const std::string& name : {metric, prepared.data.evaluated + "_" + metric}) {
     if (std::find(known.begin(), known.end(), name) != known.end()) return name;
   }
-  const std::string near = nearest(metric, known);
-  fail("[train] expected a metric of this job, one of ({}), got '{}'{}", fmt::join(known, ", "), metric,
-       near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near));
+  std::vector<std::string> either = known;  // jobs may leave out the part that a metric is taken on
+  for (const auto& one : metric_kinds().names()) {
+    if (std::find(known.begin(), known.end(), prepared.data.evaluated + "_" + one) != known.end())
+      either.push_back(one);
+  }
+  const std::string near = nearest(metric, either);
+  refuse_job(
+      prepared.job, key,
+      fmt::format("[train] expected a metric of this job for {}, one of ({}), got '{}'{}", key, fmt::join(known, ", "),
+                  metric, near.empty() ? " (train.metrics adds others)" : fmt::format(" (did you mean '{}'?)", near)));
 }
 
 std::unique_ptr<optim::Optimizer> make_optimizer(const Job& job, const nn::Module& net) {
   return job.optimizer.kind.make()(optim::make_groups(net.named_parameters(), job.optimizer.groups));
 }
 
-PreparedJob prepare_job(const Job& job) { return prepare_job(job, load_job_data(job.data)); }
+PreparedJob prepare_job(const Job& job) { return prepare_job(job, load_job_data(job)); }
 
 PreparedJob prepare_job(const Job& job, JobData data) {
   PreparedJob made;
@@ -130,9 +191,13 @@ PreparedJob prepare_job(const Job& job, JobData data) {
   if (made.job.model.net && !made.recipe.fields.empty()) {
     const Shape& wanted = made.recipe.fields[0].sample;
     const Shape& given = made.data.fields.at(0).shape;
-    check(wanted == given || wanted.numel() == given.numel(),
-          "[train] expected samples of {} for {}, got {} from the data", to_string(wanted), made.job.model.net->name,
-          to_string(given));
+    if (wanted != given && wanted.numel() != given.numel()) {
+      refuse_job(
+          job, "model",
+          fmt::format("[train] expected samples of {} for {}, got {} from the data (leave sizes out that the data "
+                      "tells, or choose another network)",
+                      to_string(wanted), made.job.model.net->name, to_string(given)));
+    }
     reshape_samples(made.data, wanted);
   }
   manual_seed(job.train.seed);
@@ -145,7 +210,9 @@ PreparedJob prepare_job(const Job& job, JobData data) {
   return made;
 }
 
-StepShapes trace_shapes(const PreparedJob& prepared) {
+namespace {
+
+StepShapes traced_shapes(const PreparedJob& prepared) {
   StepShapes shapes;
   std::vector<Tensor> stand_ins;
   for (const auto& type : prepared.data.fields) {
@@ -162,6 +229,35 @@ StepShapes trace_shapes(const PreparedJob& prepared) {
         return TensorList{out.loss};
       },
       stand_ins));
+  return shapes;
+}
+
+std::string listed(const std::vector<TensorType>& types) {
+  std::string text;
+  for (const auto& type : types) text += (text.empty() ? "" : ", ") + to_string(type);
+  return text;
+}
+
+}  // namespace
+
+StepShapes trace_shapes(const PreparedJob& prepared) {
+  const std::string model = prepared.job.model.layers ? "model.layers" : "model";
+  StepShapes shapes;
+  try {
+    shapes = traced_shapes(prepared);
+  } catch (const Error& error) {
+    refuse_job(prepared.job, model,
+               fmt::format("[train] expected a network and an objective ({}) for samples of {}, got: {}",
+                           prepared.objective_name, listed(prepared.data.fields), without_rank(error.what())));
+  }
+  const Shape& made = shapes.prediction.shape;
+  const std::int64_t classes = prepared.data.facts.classes;
+  if (prepared.objective_name == "classify" && made.rank() == 2 && made[1] < classes) {
+    refuse_job(prepared.job, model,
+               fmt::format("[train] expected a network that gives {} numbers a sample, one a class, got {} (give the "
+                           "last layer {} outputs)",
+                           classes, to_string(shapes.prediction), classes));
+  }
   return shapes;
 }
 

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "starling/base/result.h"
@@ -23,8 +24,8 @@ struct PreparedJob {
   std::vector<NamedMetric> metrics{};  // named after the evaluated split: test_accuracy, …
 };
 
-// Throws if files are missing, and if network, data and objective do not fit together, saying what was expected and
-// given. Seeds the default generator with the job's seed.
+// Throws if files are missing, and a JobError if network, data and objective do not fit together, saying what was
+// expected and given. Seeds the default generator with the job's seed.
 PreparedJob prepare_job(const Job& job);
 // As above, with data read before, which ranks of one process share.
 PreparedJob prepare_job(const Job& job, JobData data);
@@ -32,12 +33,15 @@ PreparedJob prepare_job(const Job& job, JobData data);
 // The chosen metrics (none: the objective's), reported as test_<name> or valid_<name>.
 std::vector<NamedMetric> told_metrics(const std::vector<Chosen<std::unique_ptr<Metric>>>& chosen,
                                       const Objective& objective, const std::string& evaluated);
-// Reported name of a metric, given its plain or its reported name.
-std::string told_name(const PreparedJob& prepared, const std::string& metric);
+// Reported name of a metric, given its plain or its reported name. Throws a JobError if the job has no such metric;
+// `key` is where the job names it: "train.best".
+std::string told_name(const PreparedJob& prepared, const std::string& metric, const std::string& key);
+// The metrics that a job names, with the keys that name them.
+std::vector<std::pair<std::string, std::string>> watched_metrics(const TrainJob& job);
 
 std::unique_ptr<optim::Optimizer> make_optimizer(const Job& job, const nn::Module& net);
 
-// Traces one training step on shapes alone; errors name the layer or loss that does not fit.
+// Traces one training step on shapes alone. Throws a JobError that names the layer or loss that does not fit.
 struct StepShapes {
   std::vector<TensorType> fields{};  // types of a batch's fields
   TensorType prediction{};           // type of the network's output; rank 0 and empty if none

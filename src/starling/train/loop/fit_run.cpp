@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <ostream>
 #include <utility>
 
@@ -159,6 +160,7 @@ double FitRun::clock() const { return parts_.link ? clock_ : steady_seconds(); }
 FitResult FitRun::run_all() {
   allocator(kCpu).reset_peak();
   begin();
+  const bool was_finished = first_step_ > 0 && finished() && state_.owed == Owed::nothing;
   pay_owed();
   while (!finished() && !stopping()) run_epoch();
   const bool moved = settle();
@@ -168,8 +170,11 @@ FitResult FitRun::run_all() {
   if (!interrupted_ && !ended_by_.empty()) note("ended by " + ended_by_);
   each(&Callback::end);
   each(&Callback::finished);
-  FitResult result{.summary = summary(), .interrupted = interrupted_, .ended_by = ended_by_};
-  if (!plan_.folder.empty() && plan_.rank == 0) {
+  FitResult result{
+      .summary = summary(), .interrupted = interrupted_, .ended_by = ended_by_, .was_finished = was_finished};
+  // Of a run that was finished there is nothing new to tell: speeds and waits of this call are those of no step at all.
+  const bool keep = was_finished && std::filesystem::exists(plan_.folder / "summary.json");
+  if (!plan_.folder.empty() && plan_.rank == 0 && !keep) {
     if (auto written = write_summary(plan_.folder, result.summary); !written) note("warning: " + written.error());
   }
   return result;

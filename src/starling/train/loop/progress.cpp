@@ -11,6 +11,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
+#include <vector>
 
 #include "starling/base/error.h"
 #include "starling/base/nearest.h"
@@ -20,7 +21,8 @@ namespace {
 
 constexpr double kRedrawEvery = 0.1;  // seconds
 constexpr double kRateMemory = 3.0;   // seconds over which the rate is smoothed
-constexpr int kBarWidth = 20;
+constexpr int kLongBar = 20;          // characters
+constexpr int kShortBar = 6;
 
 double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -39,10 +41,10 @@ double done_part(const ProgressState& state) {
 
 std::int64_t done_in_all(const ProgressState& state) { return state.epoch * state.samples + state.sample; }
 
-std::string bar(double part) {
-  const int filled = static_cast<int>(part * kBarWidth);
+std::string bar(double part, int width) {
+  const int filled = static_cast<int>(part * width);
   std::string text = "[" + std::string(static_cast<std::size_t>(filled), '=');
-  if (filled < kBarWidth) text += '>' + std::string(static_cast<std::size_t>(kBarWidth - filled - 1), ' ');
+  if (filled < width) text += '>' + std::string(static_cast<std::size_t>(width - filled - 1), ' ');
   return text + "]";
 }
 
@@ -67,23 +69,36 @@ std::string first_columns(const std::string& text, int columns) {
   return text.substr(0, end);
 }
 
+// As many fields, which stand two spaces apart, as fit; of the first one as much as fits.
+std::string whole_fields(std::string line, int columns) {
+  while (columns_of(line) > columns) {
+    const auto last = line.rfind("  ");
+    if (last == std::string::npos || last == 0) return first_columns(line, columns);
+    line.resize(last);
+  }
+  return line;
+}
+
 struct LineParts {
-  bool bar = false;
-  bool lr = false;
+  int bar = 0;  // width; 0: none
+  bool lr = true;
+  bool unit = true;            // "samples/s" rather than "/s"
+  std::size_t metrics = 1000;  // how many at most
 };
 
 std::string progress_line(const ProgressState& state, double rate, const LineParts& parts) {
   std::string line = fmt::format("epoch {}/{} ", std::min(state.epoch + 1, state.epochs), state.epochs);
   auto out = std::back_inserter(line);
   if (state.samples > 0) {
-    if (parts.bar) line += bar(done_part(state)) + " ";
+    if (parts.bar > 0) line += bar(done_part(state), parts.bar) + " ";
     fmt::format_to(out, "{:3.0f}%", std::floor(100 * done_part(state)));
   } else {
     fmt::format_to(out, "{} samples", state.sample);  // a stream of unknown length
   }
-  fmt::format_to(out, "  {:.0f} samples/s  ETA {}  loss {:.4g}", rate, format_duration(seconds_left(state, rate)),
-                 state.loss);
-  for (const auto& metric : state.metrics) fmt::format_to(out, "  {} {:.4g}", metric.name, metric.value);
+  fmt::format_to(out, "  {:.0f}{}/s  ETA {}  loss {:.4g}", rate, parts.unit ? " samples" : "",
+                 format_duration(seconds_left(state, rate)), state.loss);
+  for (const auto& metric : state.metrics.first(std::min(parts.metrics, state.metrics.size())))
+    fmt::format_to(out, "  {} {:.4g}", metric.name == "loss" ? "eval_loss" : metric.name, metric.value);
   if (parts.lr && state.lr > 0) fmt::format_to(out, "  lr {:.3g}", state.lr);
   return line;
 }
@@ -110,12 +125,21 @@ std::string format_duration(double seconds) {
 }
 
 std::string format_progress(const ProgressState& state, double rate, int columns) {
-  std::string line = progress_line(state, rate, {.bar = columns > 0, .lr = true});
-  const auto fits = [&] { return columns <= 0 || columns_of(line) < columns; };
-  if (!fits()) line = progress_line(state, rate, {.bar = false, .lr = true});
-  if (!fits()) line = progress_line(state, rate, {.bar = false, .lr = false});
-  if (!fits()) line = first_columns(line, columns - 1);
-  return line;
+  if (columns <= 0) return progress_line(state, rate, {});
+  std::vector<LineParts> choices = {{.bar = kLongBar},
+                                    {.bar = kShortBar},
+                                    {.bar = kShortBar, .lr = false},
+                                    {.bar = kShortBar, .lr = false, .unit = false}};
+  for (std::size_t left = state.metrics.size(); left-- > 1;)
+    choices.push_back({.bar = kShortBar, .lr = false, .unit = false, .metrics = left});
+  for (std::size_t left = std::min<std::size_t>(state.metrics.size(), 1) + 1; left-- > 0;)
+    choices.push_back({.lr = false, .unit = false, .metrics = left});
+  std::string line;
+  for (const auto& parts : choices) {
+    line = progress_line(state, rate, parts);
+    if (columns_of(line) < columns) return line;
+  }
+  return whole_fields(line, columns - 1);
 }
 
 std::string format_progress_json(const ProgressState& state, double rate) {
@@ -141,6 +165,10 @@ Progress::Progress(ProgressOptions options) : options_(std::move(options)) {
   }
   if (options_.out == nullptr) options_.out = &std::cerr;
   if (!options_.now) options_.now = steady_seconds;
+}
+
+Progress::~Progress() {
+  if (line_open_) *options_.out << '\n' << std::flush;
 }
 
 void Progress::update(const ProgressState& state) {

@@ -43,6 +43,9 @@ struct ProgressOptions {
 class Progress {
  public:
   explicit Progress(ProgressOptions options);
+  ~Progress();  // ends an open line, so that an error is told on a line of its own
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
 
   void update(const ProgressState& state);
   // Excludes `seconds` from the speed, such as those of an evaluation.
@@ -67,8 +70,9 @@ class Progress {
   double rate_ = 0;  // samples per second, smoothed
 };
 
-// Text of a progress line. columns > 0: with a bar and cut to this width; a line too long loses the bar first, then the
-// learning rate, then its end.
+// Text of a progress line. columns > 0: with a bar, in this width: where the line is too long the bar gets shorter,
+// then the learning rate goes, then metrics from the last one on, then the bar; fields are shown whole or not at all.
+// An evaluated loss is called eval_loss beside the loss of training.
 std::string format_progress(const ProgressState& state, double rate, int columns);
 // Progress as a JSON object on one line; unknown and non-finite values are null.
 std::string format_progress_json(const ProgressState& state, double rate);

@@ -63,8 +63,9 @@ struct TrainerOptions {
 
 struct FitResult {
   Summary summary;
-  bool interrupted = false;  // TrainerOptions::stop ended it early
-  std::string ended_by{};    // why a callback ended the run; empty: none did
+  bool interrupted = false;   // TrainerOptions::stop ended it early
+  std::string ended_by{};     // why a callback ended the run; empty: none did
+  bool was_finished = false;  // the run had reached its end before: nothing was trained, its summary is kept
 };
 
 // Trains a network: compiled steps over batches of data, evaluation at the end of each epoch, callbacks beside it.

@@ -33,6 +33,13 @@ std::vector<NamedTensor> tensors_of(const Callback& callback) {
 
 bool has_state(const Callback& callback) { return !callback.state().is_null() || !callback.tensors().empty(); }
 
+// Reason why a setting that seems harmless belongs to a run's identity. The length does so only where the schedule
+// looks at it.
+std::string why_it_matters(const std::string& setting) {
+  const bool length = setting == "train.epochs" || setting == "train.steps";
+  return length ? ", and the schedule spreads the learning rate over the whole run" : "";
+}
+
 }  // namespace
 
 Checkpoint run_checkpoint(std::int64_t step, const RunParts& parts, nlohmann::json extra) {
@@ -76,7 +83,8 @@ void check_identity(const std::map<std::string, std::string>& identity, const nl
   for (const auto& [what, value] : identity) {
     const std::string before = saved.value(what, "unknown");
     if (before != value)
-      differences += fmt::format("{}{} was {}, is {}", differences.empty() ? "" : "; ", what, before, value);
+      differences += fmt::format("{}{} was {}, is {}{}", differences.empty() ? "" : "; ", what, before, value,
+                                 why_it_matters(what));
   }
   if (differences.empty()) return;
   throw Refusal(fmt::format(

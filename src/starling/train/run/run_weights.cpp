@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 
@@ -14,6 +15,12 @@ namespace {
 // Never silently an older one: whoever wants that says so.
 Failure damaged(const std::string& which, const std::string& reason, const std::string& instead) {
   return failure("[run] expected the {} checkpoint to be sound, got: {} (choose another{})", which, reason, instead);
+}
+
+// What there is to choose from: "50, 100".
+std::string known_steps(const std::filesystem::path& run) {
+  const auto steps = CheckpointFolder(run / "checkpoints").steps();
+  return steps.empty() ? "none" : fmt::format("{}", fmt::join(steps, ", "));
 }
 
 Result<Checkpoint> newest(const std::filesystem::path& folder, const std::string& which) {
@@ -68,12 +75,23 @@ Result<Checkpoint> best(const std::filesystem::path& folder) {
 
 Result<Checkpoint> load_run_checkpoint(const std::filesystem::path& run, const std::string& which) {
   if (which == "latest") return newest(run / "checkpoints", "latest");
-  if (which == "best") return best(run / "checkpoints-best");
+  if (which == "best") {
+    if (!CheckpointFolder(run / "checkpoints-best").steps().empty()) return best(run / "checkpoints-best");
+    return failure(
+        "[run] expected a best checkpoint in {}, got none: it is kept where train.best names a metric when the run is "
+        "trained (--set train.best=accuracy); there are the steps {}",
+        run.string(), known_steps(run));
+  }
   std::int64_t step = -1;
   const auto [end, error] = std::from_chars(which.data(), which.data() + which.size(), step);
   if (error != std::errc() || end != which.data() + which.size() || step < 0)
-    return failure("[run] expected latest, best or the number of a step, got '{}'", which);
-  return CheckpointFolder(run / "checkpoints").load(step);
+    return failure("[run] expected latest, best or the number of a step ({}), got '{}'", known_steps(run), which);
+  const CheckpointFolder all(run / "checkpoints");
+  const auto steps = all.steps();
+  if (std::find(steps.begin(), steps.end(), step) == steps.end())
+    return failure("[run] expected a checkpoint of {}, one of the steps {}, got {}", run.string(), known_steps(run),
+                   step);
+  return all.load(step);
 }
 
 void load_weights(nn::Module& net, const Checkpoint& checkpoint) {

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "starling/train/job/prepared_job.h"
+
+namespace starling::train {
+
+// What trying a job out without training has shown.
+struct JobCheck {
+  std::vector<std::string> problems{};  // what is wrong with the job, one message each, with its place in the job file
+  std::vector<std::string> failures{};  // what could not be read although the job may be right, as missing files
+  std::optional<PreparedJob> prepared{};
+  StepShapes shapes{};
+
+  bool ok() const { return problems.empty() && failures.empty(); }
+};
+
+// Reads the data, makes the network, the optimizer and the schedule, looks for the metrics that are named, puts the
+// shapes of a batch through a step and looks whether the folder can be written. Goes on after a problem as far as
+// possible, as if the wrong value had not been given, so that all are told at once.
+JobCheck check_job(const Job& job);
+
+}  // namespace starling::train

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace starling::train {
+
+// Why a folder cannot be made or written in; empty if it can. Looks only, makes nothing.
+std::string folder_obstacle(const std::filesystem::path& folder);
+
+// What to tell somebody whose run cannot have that folder.
+std::string folder_refusal(const std::filesystem::path& folder, const std::string& obstacle);
+
+}  // namespace starling::train

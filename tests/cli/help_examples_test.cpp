@@ -1,0 +1,163 @@
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <sstream>
+#include <utility>
+
+#include "cli/program.h"
+#include "starling/data/formats/npy.h"
+#include "starling/ops/api/creation.h"
+#include "starling/train/monitor/picture.h"
+
+namespace starling {
+namespace {
+
+using testing::run_shell_in;
+using testing::run_starling;
+using testing::run_starling_in;
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+// The calls that the help of a command ends with.
+std::vector<std::string> examples_of(const std::string& command) {
+  std::istringstream help(run_starling(command + " --help").out);
+  std::vector<std::string> calls;
+  bool begun = false;
+  for (std::string line; std::getline(help, line);) {
+    begun = begun || line == "Examples:";
+    if (begun && line.starts_with("  starling ")) calls.push_back(line.substr(2));
+  }
+  return calls;
+}
+
+// A folder with everything that examples name, as small as it can be: jobs, runs, pictures, arrays, hosts.
+class ExampleFolder {
+ public:
+  // Makes what the text of the examples mentions.
+  explicit ExampleFolder(const std::string& examples) {
+    const std::vector<std::pair<std::string, std::function<void()>>> makers = {
+        {"job.yaml", [&] { write_job("job.yaml", ""); }},
+        {"fashion_lenet", [&] { write_fashion_lenet(); }},
+        {"runs/fashion_lenet", [&] { run("train examples/fashion_lenet.yaml --progress off"); }},
+        {"eval lenet", [&] { run("export runs/fashion_lenet -o lenet"); }},
+        {"predict model", [&] { write_arrays(); }},
+        {".png", [&] { write_pictures(); }},
+        {"runs/char_gpt", [&] { train_char_gpt(); }},
+        {"runs/g2p", [&] { train_g2p(); }},
+        {"plot runs/lenet", [&] { train_for_plots(); }},
+        {"weights.safetensors", [&] { run("bench sae_small --batch 2 --export weights.safetensors"); }},
+        {"hosts.txt", [&] { write_hosts(); }},
+        {"./program",
+         [&] { write_script("program", "#!/bin/sh\ntest \"$1\" = --flag && test -n \"$STARLING_RANK\"\n"); }}};
+    for (const auto& [mentioned, make] : makers) {
+      if (has(examples, mentioned)) make();
+    }
+  }
+  const std::filesystem::path& path() const { return folder_.path(); }
+
+ private:
+  void run(const std::string& arguments) const {
+    const auto ran = run_starling_in(path(), arguments);
+    EXPECT_EQ(ran.code, 0) << arguments << "\n" << ran.err;
+  }
+  void write(const std::string& name, const std::string& text) const { std::ofstream(path() / name) << text; }
+  void write_script(const std::string& name, const std::string& text) const {
+    write(name, text);
+    std::filesystem::permissions(path() / name, std::filesystem::perms::owner_all);
+  }
+  void write_job(const std::string& name, const std::string& train) const {
+    if (!std::filesystem::exists(path() / "data")) {
+      std::filesystem::create_directories(path() / "data");
+      testing::write_tiny_fashion(path() / "data", 40, 20);
+    }
+    write(name, "model: {name: mlp}\ndata: {name: fashion_mnist, folder: data, batch: 20}\n" + train);
+  }
+  // The preset itself, with little data.
+  void write_fashion_lenet() const {
+    write_job("unused.yaml", "");
+    std::filesystem::create_directories(path() / "examples");
+    const auto preset = std::filesystem::path(STARLING_SOURCE_FOLDER) / "examples" / "fashion_lenet.yaml";
+    const auto written = run_starling_in(path(), "print-config '" + preset.string() +
+                                                     "' --yaml --set data.folder=data --set data.batch=20 --set "
+                                                     "train.epochs=1");
+    EXPECT_EQ(written.code, 0) << written.err;
+    write("examples/fashion_lenet.yaml", written.out);
+  }
+  void write_arrays() const {
+    run("export runs/fashion_lenet -o model");
+    data::write_npy(path() / "data.npy", zeros({3, 1, 28, 28})).value();
+  }
+  void write_pictures() const {
+    train::Picture grey{.width = 28, .height = 28, .channels = 1, .pixels = std::vector<std::uint8_t>(28 * 28, 90)};
+    std::filesystem::create_directories(path() / "pictures");
+    for (const char* name : {"shoe.png", "shirt.jpg", "pictures/a.png"}) write(name, to_png(grey));  // told by content
+  }
+  void train_char_gpt() const {
+    std::string text;
+    for (int i = 0; i < 60; ++i) text += "The meaning of life is to train. ";
+    write("text.txt", text);
+    write("gpt.yaml",
+          "model: {name: gpt, width: 8, depth: 1, heads: 1}\ndata: {name: text, files: [text.txt], tokens: characters, "
+          "window: 16, batch: 4}\ntrain: {folder: runs/char_gpt, steps: 1}\n");
+    run("train gpt.yaml --progress off");
+  }
+  void train_g2p() const {
+    std::string words;
+    for (const char* word : {"starling", "murmuration", "bird", "flock"}) {
+      for (int i = 0; i < 10; ++i)
+        words += std::string(word) + std::string(static_cast<std::size_t>(i), 'a') + " S T AA\n";
+    }
+    write("words.dict", words);
+    write("g2p.yaml",
+          "model: {name: seq2seq, width: 8, hidden: 8}\ndata: {name: dictionary, file: words.dict, batch: 4}\ntrain: "
+          "{folder: runs/g2p, steps: 1}\n");
+    run("train g2p.yaml --progress off");
+  }
+  void train_for_plots() const {
+    write_job("plots.yaml", "");
+    for (const char* name : {"lenet", "a", "b"})
+      run(std::string("train plots.yaml --progress off --set train.folder=runs/") + name);
+  }
+  // Hosts that a shell of this machine stands in for.
+  void write_hosts() const {
+    write("hosts.txt", "localhost slots=2\n");
+    std::filesystem::create_directories(path() / "bin");
+    write_script("bin/ssh", "#!/bin/sh\nwhile [ $# -gt 1 ]; do shift; done\nexec sh -c \"$1\"\n");
+  }
+
+  testing::TestFolder folder_{"cli-help-examples"};
+};
+
+class CliHelpExamples : public ::testing::TestWithParam<std::pair<const char*, const char*>> {};
+
+TEST_P(CliHelpExamples, WorkAsPrinted) {
+  const auto [command, shorter] = GetParam();
+  const auto calls = examples_of(command);
+  ASSERT_FALSE(calls.empty()) << command;
+  std::string all;
+  for (const auto& call : calls) all += call + "\n";
+  const ExampleFolder folder(all);
+  for (const auto& call : calls) {
+    const auto ran = run_shell_in(folder.path(), "PATH=\"$PWD/bin:$PATH\"; " + call + shorter);
+    EXPECT_EQ(ran.code, 0) << call << "\n" << ran.out << ran.err;
+  }
+}
+
+// Measurements take as long as they are told to: here no longer than needed to see that they work.
+INSTANTIATE_TEST_SUITE_P(Commands, CliHelpExamples,
+                         ::testing::Values(std::pair("train", ""), std::pair("validate", ""),
+                                           std::pair("print-config", ""), std::pair("eval", ""),
+                                           std::pair("predict", ""), std::pair("export", ""), std::pair("plot", ""),
+                                           std::pair("bench", " --seconds 0"), std::pair("verify", " --no-fp64"),
+                                           std::pair("ops", ""), std::pair("inspect graph", ""),
+                                           std::pair("inspect model", ""), std::pair("inspect run", ""),
+                                           std::pair("inspect data", ""), std::pair("launch", ""),
+                                           std::pair("systems", ""), std::pair("doctor", " --backend threads")),
+                         [](const auto& info) {
+                           std::string name = info.param.first;
+                           for (char& c : name) c = c == ' ' || c == '-' ? '_' : c;
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace starling

@@ -1,0 +1,153 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "cli/program.h"
+
+namespace starling {
+namespace {
+
+using testing::Ran;
+using testing::run_starling_in;
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+auto lines(const std::string& text) { return std::count(text.begin(), text.end(), '\n'); }
+
+class CliJobErrors : public ::testing::Test {
+ protected:
+  // Runs a command on a job of this text, in a folder of its own.
+  Ran run(const std::string& command, const std::string& job, const std::string& options = "") const {
+    std::ofstream(folder_.path() / "job.yaml") << job;
+    return run_starling_in(folder_.path(), command + " job.yaml " + options);
+  }
+  Ran validate(const std::string& job, const std::string& options = "") const { return run("validate", job, options); }
+
+  testing::TestFolder folder_{"cli-job-errors"};
+};
+
+TEST_F(CliJobErrors, ABareNameStandsForAKindInEverySection) {
+  const std::string job =
+      "model: mlp\ndata: synthetic\noptimizer: adam\nschedule: cosine\ntrain: {steps: 1, objective: classify}\n"
+      "distribute: allreduce\n";
+  const auto ran = validate(job);
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(has(ran.out, "mlp, ")) << ran.out;
+  const auto values = run("print-config", job, "--json").out;
+  EXPECT_TRUE(has(values, "\"adam\"") && has(values, "job.yaml:3:12")) << values;
+  EXPECT_TRUE(has(run("print-config", job, "--yaml --set optimizer.lr=0.5 --set distribute.workers=2").out, "lr: 0.5"));
+  const auto unknown = validate("model: lennet\n");
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_TRUE(has(unknown.err, "job.yaml:1:8: [config]") && has(unknown.err, "did you mean 'lenet'?")) << unknown.err;
+  const auto lacking = validate("model: lenet\ndata: image_folder\n");
+  EXPECT_EQ(lacking.code, 2);
+  EXPECT_TRUE(has(lacking.err, "job.yaml:2:7: [config] expected the key 'folder'")) << lacking.err;
+}
+
+TEST_F(CliJobErrors, WhatDoesNotFitTheDataIsToldAtOnceWithItsPlace) {
+  const std::string job =
+      "model: {name: lenet, classes: 3}\ndata: {name: synthetic, batch: 20}\n"
+      "train: {folder: run, best: acuracy, watch: foo, early_stop: {metric: bar}}\n";
+  const auto checked = validate(job);
+  EXPECT_EQ(checked.code, 2);
+  EXPECT_EQ(lines(checked.err), 4) << checked.err;
+  for (const char* part :
+       {"job.yaml:1:31: [train] expected model.classes of at least 10", "job.yaml:3:28: [train] expected a metric",
+        "for train.best", "did you mean 'accuracy'?", "job.yaml:3:44:", "job.yaml:3:70:", "leave it out"})
+    EXPECT_TRUE(has(checked.err, part)) << part << "\n" << checked.err;
+  const auto trained = run("train", job);
+  EXPECT_EQ(trained.code, 2);
+  EXPECT_EQ(trained.err, checked.err) << "training tells all that validation tells";
+}
+
+TEST_F(CliJobErrors, WhatFollowsFromAMistakeIsNotToldToo) {
+  const auto misspelt = validate("model: lenet\ndata: {name: image_folder, path: x}\n");
+  EXPECT_EQ(lines(misspelt.err), 1) << misspelt.err;
+  EXPECT_TRUE(has(misspelt.err, "got 'path' (did you mean 'folder'?)")) << misspelt.err;
+  const auto layer = validate("model:\n  layers:\n    - flatten\n    - linear: {uot: 3}\n    - dense: {out: 3}\n");
+  EXPECT_EQ(lines(layer.err), 2) << layer.err;  // neither 'out' nor a layer is missing beside them
+  EXPECT_TRUE(has(layer.err, " names (") && has(layer.err, "got 'dense' (did you mean 'linear'?)")) << layer.err;
+}
+
+TEST_F(CliJobErrors, TrainTellsEveryWrongKeyAsValidateDoes) {
+  const std::string job = "model: {name: lenet, clases: 3}\ndata: {batch: 0}\ntrain: {epoch: 3}\n";
+  const auto checked = validate(job);
+  EXPECT_EQ(lines(checked.err), 3) << checked.err;
+  for (const char* command : {"train", "launch -n 2", "verify", "print-config"})
+    EXPECT_EQ(run(command, job).err, checked.err) << command;
+}
+
+TEST_F(CliJobErrors, APictureTooSmallForTheNetworkIsToldAsSuch) {
+  const auto ran = validate("model: lenet\ndata: {name: synthetic, shape: [1, 8, 8]}\n");
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_TRUE(has(ran.err, "job.yaml:2:7: [train] expected pictures of at least 16 × 16 for lenet, got 8 × 8"))
+      << ran.err;
+  EXPECT_TRUE(has(ran.err, "resize")) << ran.err;
+}
+
+TEST_F(CliJobErrors, ANetworkWithTooFewOutputsIsRefusedBeforeItTrains) {
+  const std::string job = "model:\n  layers: [flatten, {linear: {out: 5}}]\ndata: synthetic\n";
+  for (const char* command : {"validate", "train"}) {
+    const auto ran = run(command, job);
+    EXPECT_EQ(ran.code, 2) << ran.err;
+    EXPECT_TRUE(has(ran.err, "job.yaml:2:11: [train] expected a network that gives 10 numbers")) << ran.err;
+  }
+}
+
+TEST_F(CliJobErrors, EveryWrongElementOfAListHasItsOwnNumber) {
+  const auto ran = validate("model: mlp\ntrain: {metrics: [accuracy, bad, accuracy, worse]}\n");
+  EXPECT_EQ(lines(ran.err), 2) << ran.err;
+  EXPECT_TRUE(has(ran.err, "for train.metrics.1, got 'bad'")) << ran.err;
+  EXPECT_TRUE(has(ran.err, "for train.metrics.3, got 'worse'")) << ran.err;
+}
+
+TEST_F(CliJobErrors, AFileThatIsNoJobIsToldOnce) {
+  for (const char* text : {"hello\n", "- a\n- b\n", ""}) {
+    const auto ran = validate(text);
+    EXPECT_EQ(ran.code, 2);
+    EXPECT_EQ(lines(ran.err), 1) << ran.err;
+    EXPECT_TRUE(has(ran.err, "expected a job, which is a map")) << ran.err;
+  }
+}
+
+TEST_F(CliJobErrors, ATabIsToldAsATab) {
+  const auto ran = validate("model:\n\tname: lenet\n");
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_TRUE(has(ran.err, "job.yaml:2:1: [config] expected spaces before the key, got a tab")) << ran.err;
+}
+
+TEST_F(CliJobErrors, WordsOfOtherFrameworksLeadToThoseOfJobs) {
+  const auto ran = validate(
+      "model: {name: lenet, num_classes: 10}\ndata: {name: synthetic, batch_size: 3}\n"
+      "optimizer: {name: adam, learning_rate: 3}\ntrain: {max_epochs: 3, precision: float32, output: x}\n"
+      "distribute: {strategy: ddp}\n");
+  for (const char* word : {"classes", "batch", "lr", "epochs", "f32", "folder", "allreduce"})
+    EXPECT_TRUE(has(ran.err, std::string("did you mean '") + word + "'?")) << word << "\n" << ran.err;
+}
+
+TEST_F(CliJobErrors, ATildeIsTheHomeFolder) {
+  ::setenv("HOME", folder_.path().c_str(), 1);
+  const std::string job = "model: {name: mlp, hidden: [4]}\ndata: {name: synthetic, train_samples: 20}\n";
+  const auto ran = run("train", job, "--progress off --set train.folder=~/of_home");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "of_home" / "summary.json"));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "~"));
+}
+
+TEST_F(CliJobErrors, TheFolderHasADefaultAndMustBeOneThatCanBeWritten) {
+  const std::string job = "model: mlp\ndata: synthetic\n";
+  EXPECT_TRUE(has(validate(job).out, "folder      runs/job\n"));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "runs")) << "validate makes nothing";
+  const auto ran = validate(job + "train: {folder: job.yaml/run}\n");
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_TRUE(has(ran.err, "job.yaml:3:17: [train] expected to make the folder job.yaml/run")) << ran.err;
+  EXPECT_TRUE(has(ran.err, "is no folder")) << ran.err;
+}
+
+TEST_F(CliJobErrors, MissingDataIsAFailureWithThePlaceOfTheData) {
+  const auto ran = validate("model: lenet\ndata: {name: mnist, folder: nowhere}\n");
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_TRUE(has(ran.err, "job.yaml:2:7: [")) << ran.err;
+}
+
+}  // namespace
+}  // namespace starling

@@ -1,0 +1,71 @@
+#include <gtest/gtest.h>
+
+#include "cli/program.h"
+#include "starling/base/version.h"
+
+namespace starling {
+namespace {
+
+using testing::run_starling;
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(CliUsage, AloneItShowsItsHelp) {
+  const auto ran = run_starling("");
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_EQ(ran.out, run_starling("--help").out);
+  EXPECT_TRUE(has(ran.out, "Subcommands:") && has(ran.out, "starling help COMMAND")) << ran.out;
+}
+
+TEST(CliUsage, TellsItsVersion) {
+  const auto ran = run_starling("--version");
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_EQ(ran.out, std::string("starling ") + kVersion + "\n");
+}
+
+TEST(CliUsage, HelpIsACommandToo) {
+  EXPECT_EQ(run_starling("help").out, run_starling("--help").out);
+  EXPECT_EQ(run_starling("help train").out, run_starling("train --help").out);
+  EXPECT_EQ(run_starling("help inspect run").out, run_starling("inspect run --help").out);
+  const auto unknown = run_starling("help trian");
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_TRUE(has(unknown.err, "did you mean 'train'?")) << unknown.err;
+}
+
+TEST(CliUsage, NamesWhatIsMissingAndTheHelpThatTellsMore) {
+  const auto eval = run_starling("eval");
+  EXPECT_EQ(eval.code, 2);
+  EXPECT_EQ(eval.err,
+            "starling: [eval] expected 'what' (Folder of a run or of a saved model), got none (see starling eval "
+            "--help)\n");
+  const auto verify = run_starling("verify");
+  EXPECT_EQ(verify.code, 2);
+  EXPECT_TRUE(has(verify.err, "a network or a job file, as in `starling verify lenet`")) << verify.err;
+  EXPECT_FALSE(has(run_starling("verify --help").out, "--net"));
+  const auto group = run_starling("inspect");
+  EXPECT_EQ(group.code, 2);
+  EXPECT_TRUE(has(group.err, "behind `starling inspect`") && has(group.err, "graph")) << group.err;
+}
+
+TEST(CliUsage, TellsWhereAMisplacedOptionBelongs) {
+  const auto before = run_starling("--set a=1 train job.yaml");
+  EXPECT_EQ(before.code, 2);
+  EXPECT_TRUE(has(before.err, "expected --set behind the command, as in `starling train … --set …`")) << before.err;
+  const auto other = run_starling("validate job.yaml --progress plain");
+  EXPECT_EQ(other.code, 2);
+  EXPECT_TRUE(has(other.err, "got --progress, which belongs to starling train")) << other.err;
+  EXPECT_TRUE(has(other.err, "(see starling validate --help)")) << other.err;
+  const auto near = run_starling("train job.yaml --progres plain");
+  EXPECT_TRUE(has(near.err, "did you mean --progress?")) << near.err;
+  const auto more = run_starling("validate a.yaml b.yaml");
+  EXPECT_EQ(more.code, 2);
+  EXPECT_TRUE(has(more.err, "got 'b.yaml'")) << more.err;
+}
+
+TEST(CliUsage, LaunchOffersOnlyBackendsThatItTakes) {
+  EXPECT_FALSE(has(run_starling("launch --help").out, "or mpi"));
+  EXPECT_TRUE(has(run_starling("launch --help").out, "mpirun"));
+}
+
+}  // namespace
+}  // namespace starling
