@@ -93,7 +93,7 @@ Goal goal_of(const train::Job& job, const train::SweepJob& sweep) {
   const train::PreparedJob prepared = prepare_job(job);
   if (prepared.data.evaluated.empty() || prepared.metrics.empty())
     throw UsageError("[sweep] expected data with a part to evaluate on, got none (see data.evaluate)");
-  Goal goal{as_usage([&] { return told_name(prepared, sweep.metric); })};
+  Goal goal{as_usage([&] { return told_name(prepared, sweep.metric, "sweep.metric"); })};
   if (goal.metric.empty()) goal.metric = prepared.metrics.front().name;
   for (const auto& metric : prepared.metrics) {
     if (goal.metric.ends_with(metric.name)) goal.higher_is_better = metric.metric->higher_is_better();
