@@ -39,6 +39,10 @@ class ExampleFolder {
         {"job.yaml", [&] { write_job("job.yaml", ""); }},
         {"fashion_lenet", [&] { write_fashion_lenet(); }},
         {"runs/fashion_lenet", [&] { run("train examples/fashion_lenet.yaml --progress off"); }},
+        {"runs/from_cpp", [&] { train_as_from_cpp(); }},
+        {"houses", [&] { train_houses(); }},
+        {"runs/reviews", [&] { train_reviews(); }},
+        {"data pictures", [&] { write_pictures(); }},
         {"eval lenet", [&] { run("export runs/fashion_lenet -o lenet"); }},
         {"predict model", [&] { write_arrays(); }},
         {".png", [&] { write_pictures(); }},
@@ -91,6 +95,32 @@ class ExampleFolder {
     train::Picture grey{.width = 28, .height = 28, .channels = 1, .pixels = std::vector<std::uint8_t>(28 * 28, 90)};
     std::filesystem::create_directories(path() / "pictures");
     for (const char* name : {"shoe.png", "shirt.jpg", "pictures/a.png"}) write(name, to_png(grey));  // told by content
+  }
+  // A run as C++ programs leave it: without a job.
+  void train_as_from_cpp() const {
+    run("train examples/fashion_lenet.yaml --progress off --set train.folder=runs/from_cpp");
+    std::filesystem::remove(path() / "runs/from_cpp/job.yaml");
+  }
+  void train_houses() const {
+    std::string rows = "area,heating,price\n";
+    for (int i = 0; i < 20; ++i)
+      rows += std::to_string(40 + i) + (i % 2 == 0 ? ",gas," : ",oil,") + std::to_string(90 + i) + ".5\n";
+    write("houses.csv", rows);
+    write("new.csv", "heating,area\noil,50\n");
+    write("houses.yaml",
+          "model: {name: mlp, hidden: [4]}\ndata: {name: csv, train: [houses.csv], label: price, label_kind: number, "
+          "categories: [heating], batch: 4, split: {test: 0.2, seed: 1}}\ntrain: {epochs: 1}\n");
+    run("train houses.yaml --progress off");
+  }
+  void train_reviews() const {
+    std::string rows = "text,kind\n";
+    for (int i = 0; i < 10; ++i) rows += "well made and fast,praise\nit came late,complaint\n";
+    write("reviews.csv", rows);
+    write("more.csv", "text\nit is fast\n");
+    write("reviews.yaml",
+          "model: {name: gru, width: 4}\ndata: {name: csv_text, train: [reviews.csv], text: text, label: kind, length: "
+          "6, batch: 4, split: {test: 0.2, seed: 1}}\ntrain: {epochs: 1}\n");
+    run("train reviews.yaml --progress off");
   }
   void train_char_gpt() const {
     std::string text;

@@ -274,7 +274,7 @@ TEST(DeclaredNet, TheExampleInTheDocumentationIsANetwork) {
   const std::size_t begin = text.find("```yaml\n") + 8, end = text.find("```", begin);
   ASSERT_NE(end, std::string::npos);
   const auto job = ConfigNode::parse(text.substr(begin, end - begin), "declared_nets.md");
-  const auto net = nn::declared_net(job.at("layers"), Shape{1, 28, 28});
+  const auto net = nn::declared_net(job.at("model").at("layers"), Shape{1, 28, 28});
   EXPECT_EQ((*net)(normal({2, 1, 28, 28})).shape(), (Shape{2, 10}));
 }
 
