@@ -143,7 +143,7 @@ int run_sweep_command(const SweepArguments& options) {
 
   train::SweepOptions how;
   how.sweep = sweep;
-  how.epochs = first.train.epochs;
+  for (const auto& job : jobs) how.epochs = std::max(how.epochs, job.train.epochs);  // shorter ones end by themselves
   how.metric = goal.metric;
   how.higher_is_better = goal.higher_is_better;
   how.workers = options.workers;

@@ -37,10 +37,11 @@ void tell(RunRecord& record, const std::string& problem) {
   record.problem += (record.problem.empty() ? "" : "; ") + problem;
 }
 
-// Folders within a run that hold no runs.
+// Folders that hold no runs: those within a run, and hidden ones. A run may itself be called model.
 bool is_part_of_run(const fs::path& folder) {
   const std::string name = folder.filename().string();
-  return name == "model" || name.starts_with("checkpoints") || name.starts_with(".");
+  if (name.starts_with(".")) return true;
+  return (name == "model" || name.starts_with("checkpoints")) && is_run_folder(folder.parent_path());
 }
 
 // The newest checkpoint's manifest; nullopt if there is none that is sound.

@@ -23,8 +23,10 @@ std::vector<Trial> grid(const SweepJob& sweep) {
     std::vector<Trial> more;
     for (const auto& trial : trials) {
       for (const auto& value : setting.values) {
-        more.push_back(trial);
-        more.back().values.emplace_back(setting.path, value);
+        Trial longer = trial;
+        longer.values.emplace_back(setting.path, value);
+        // A value that is listed twice is one trial: both would share a folder.
+        if (std::find(more.begin(), more.end(), longer) == more.end()) more.push_back(std::move(longer));
       }
     }
     check(more.size() <= kMostTrials, "[sweep] expected at most {} trials, got {} or more (method: random tries some)",
