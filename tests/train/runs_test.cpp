@@ -95,6 +95,13 @@ TEST(RunRecord, FindsRunsAtAnyDepthButNotWithinRunsOrAmongJobs) {
 }
 
 // The trainer of C++ writes no job.yaml: its settings are those that checkpoints keep.
+TEST(RunRecord, FindsARunThatIsCalledAsAPartOfOne) {
+  const testing::TestFolder folder("runs-called-model");
+  write(folder.path() / "model" / "log.jsonl", kBegin);
+  write(folder.path() / "model" / "model" / "log.jsonl", kBegin);
+  EXPECT_EQ(find_runs(folder.path()), std::vector<std::filesystem::path>{folder.path() / "model"});
+}
+
 TEST(RunRecord, ReadsRunsOfTheTrainer) {
   const testing::TestFolder folder("runs-cpp");
   auto net = testing::small_net();

@@ -20,6 +20,10 @@ TEST(Sweep, AGridHasAllCombinationsInOrder) {
   EXPECT_EQ(overrides(trials[1]), (std::vector<std::string>{"optimizer.lr=0.1", "model.name=\"lenet\""}));
 }
 
+TEST(Sweep, AGridTriesAValueThatIsListedTwiceOnce) {
+  EXPECT_EQ(make_trials(read("settings: {optimizer.lr: [0.1, 0.1, 0.2], data.batch: [8, 8]}")).size(), 2U);
+}
+
 TEST(Sweep, DrawsTheSameTrialsEveryTimeAndMoreBeginWithFewer) {
   const std::string settings =
       "settings: {optimizer.lr: {min: 0.001, max: 1, log: true}, data.batch: {min: 8, max: 12}}";
