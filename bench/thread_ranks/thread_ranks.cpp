@@ -52,15 +52,15 @@ int main() {
   const Comms threads = make_thread_comms(kRanks);
   const Comms shared = make_shared_comms(kRanks, {.arena_bytes = kArena});
   fmt::print("{:>10} {:>12} {:>14} {:>14}\n", "bytes", "threads us", "shared, arena", "shared, plain");
-  for (const std::int64_t count : {64, 1 << 10, 1 << 14, 1 << 18, 1 << 20, 1 << 22}) {
-    const int calls = static_cast<int>(std::clamp<std::int64_t>((1 << 23) / count, 12, 400));
+  for (const std::int64_t count : {1, 64, 1 << 10, 1 << 14, 1 << 18, 1 << 20, 1 << 22}) {
+    const int calls = static_cast<int>(std::clamp<std::int64_t>((1 << 23) / count, 12, 4000));
     std::array<std::vector<double>, 3> times;
     for (int round = 0; round < kRounds; ++round) {
       times[0].push_back(all_reduce_seconds(threads, count, false, calls));
       times[1].push_back(all_reduce_seconds(shared, count, true, calls));
       times[2].push_back(all_reduce_seconds(shared, count, false, calls));
     }
-    fmt::print("{:>10} {:>12.1f} {:>14.1f} {:>14.1f}\n", count * 4, median_us(times[0]), median_us(times[1]),
+    fmt::print("{:>10} {:>12.2f} {:>14.2f} {:>14.2f}\n", count * 4, median_us(times[0]), median_us(times[1]),
                median_us(times[2]));
   }
 }

@@ -21,7 +21,7 @@ struct Checked {
   std::vector<Fingerprint> all;
   CommTime start = {};
   CommTime deadline = {};
-  std::atomic<std::uint64_t> ended{0};  // 1 + number of the last operation in this place that a wait saw end
+  std::atomic<std::uint64_t> ended{0};  // 1 + number of the last operation in this slot that a wait saw end
 };
 
 // Innermost reason of an error, without the call descriptions that fail_call adds.
@@ -42,8 +42,8 @@ class CheckingComm final : public Comm {
       : Comm(inner.get()), options_(options), inner_(std::move(inner)), watch_(*inner_) {
     if (options.exchange_always || !inner_->capabilities().checks_calls)
       side_ = Comm::make_side(*inner_, "fingerprints");
-    for (std::uint64_t i = 0; side_ && i < InFlight<Checked>::kPlaces; ++i) {
-      checks_.place(i).all.resize(static_cast<std::size_t>(size()));
+    for (std::uint64_t i = 0; side_ && i < InFlight<Checked>::kSlots; ++i) {
+      checks_.slot(i).all.resize(static_cast<std::size_t>(size()));
     }
   }
 
@@ -60,7 +60,7 @@ class CheckingComm final : public Comm {
  protected:
   Ticket start(const Call& call) override {
     const std::uint64_t number = begin_check(call);
-    Ticket ticket = checks_.place(number).operation = Comm::start(*inner_, call);
+    Ticket ticket = checks_.slot(number).operation = Comm::start(*inner_, call);
     ticket.cookie = number;
     return ticket;
   }
@@ -90,7 +90,7 @@ class CheckingComm final : public Comm {
   // New groups are made after the check; nothing else can proceed before they exist.
   std::unique_ptr<Comm> make_part(const Call& call) override {
     const std::uint64_t number = begin_check(call);
-    checks_.place(number).operation = {.op = call.op, .sequence = call.sequence};
+    checks_.slot(number).operation = {.op = call.op, .sequence = call.sequence};
     Look check;
     find(number, check);
     if (!await_exchange(check, call.deadline)) Comm::expire(*side_, check.exchange);
@@ -119,9 +119,9 @@ class CheckingComm final : public Comm {
     });
   }
 
-  // Marks the operation as ended. Harmless if its place has been reused since.
+  // Marks the operation as ended. Harmless if its slot has been reused since.
   bool end(std::uint64_t number) {
-    checks_.place(number).ended.store(number + 1, std::memory_order_relaxed);
+    checks_.slot(number).ended.store(number + 1, std::memory_order_relaxed);
     return true;
   }
 
@@ -129,7 +129,7 @@ class CheckingComm final : public Comm {
     watch_.calling();
     settle_oldest(call.deadline);
     const std::uint64_t number = checks_.add();
-    Checked& check = checks_.place(number);
+    Checked& check = checks_.slot(number);
     check.own = fingerprint_of(call, rank(), epoch());
     check.start = about_now();
     check.deadline = call.deadline;
@@ -137,12 +137,12 @@ class CheckingComm final : public Comm {
     return number;
   }
 
-  // Waits for the operation whose place is needed. Splits have ended when they return.
+  // Waits for the operation whose slot is needed. Splits have ended when they return.
   void settle_oldest(CommTime deadline) {
     std::uint64_t number = 0;
     if (!checks_.oldest(number)) return;
-    if (checks_.place(number).ended.load(std::memory_order_relaxed) == number + 1) return;
-    Ticket old = checks_.place(number).operation;
+    if (checks_.slot(number).ended.load(std::memory_order_relaxed) == number + 1) return;
+    Ticket old = checks_.slot(number).operation;
     old.cookie = number;
     if (old.op != CommOp::split && !await(old, deadline)) expire(old);
   }
@@ -205,7 +205,7 @@ class CheckingComm final : public Comm {
     return fmt::format("rank {} calls {}; rank {} calls {}", sent.root, describe(sent), rank(), describe(check.own));
   }
 
-  // Members are destroyed in reverse order: the side group before the places it writes to.
+  // Members are destroyed in reverse order: the side group before the slots it writes to.
   const CheckingOptions options_;
   InFlight<Checked> checks_;
   std::unique_ptr<Comm> inner_;

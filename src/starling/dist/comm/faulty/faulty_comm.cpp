@@ -59,7 +59,7 @@ class FaultyComm final : public Comm {
     begin(call);
     settle_oldest(call.deadline);
     const std::uint64_t number = operations_.add();
-    Disturbed& operation = operations_.place(number);
+    Disturbed& operation = operations_.slot(number);
     operation = {};
     operation.lost = dead() || count_ == plan_.drop_at;
     if (!operation.lost) operation.ticket = Comm::start(*inner_, call);
@@ -161,7 +161,7 @@ class FaultyComm final : public Comm {
   void settle_oldest(CommTime deadline) {
     std::uint64_t number = 0;
     if (!operations_.oldest(number)) return;
-    const Disturbed& old = operations_.place(number);
+    const Disturbed& old = operations_.slot(number);
     if (!old.lost && !Comm::await(*inner_, old.ticket, deadline)) Comm::expire(*inner_, old.ticket);
   }
 

@@ -43,9 +43,9 @@ class NcclComm final : public Comm {
         api_(std::move(api)),
         options_(options),
         control_(std::move(control)) {
-    for (std::uint64_t i = 0; i < InFlight<Launched>::kPlaces; ++i) {
-      operations_.place(i).ready = api_->make_event();
-      operations_.place(i).done = api_->make_event();
+    for (std::uint64_t i = 0; i < InFlight<Launched>::kSlots; ++i) {
+      operations_.slot(i).ready = api_->make_event();
+      operations_.slot(i).done = api_->make_event();
     }
     lanes_.collectives.stream = api_->make_stream();
     lanes_.messages.stream = api_->make_stream();
@@ -57,9 +57,9 @@ class NcclComm final : public Comm {
     std::scoped_lock lock(launching_);
     end(lanes_.messages);
     end(lanes_.collectives);
-    for (std::uint64_t i = 0; i < InFlight<Launched>::kPlaces; ++i) {
-      api_->free_event(operations_.place(i).ready);
-      api_->free_event(operations_.place(i).done);
+    for (std::uint64_t i = 0; i < InFlight<Launched>::kSlots; ++i) {
+      api_->free_event(operations_.slot(i).ready);
+      api_->free_event(operations_.slot(i).done);
     }
     api_->free_event(drained_);
     api_->free_stream(lanes_.collectives.stream);
@@ -105,7 +105,7 @@ class NcclComm final : public Comm {
     std::scoped_lock lock(launching_);
     expect_sound(call);
     const std::uint64_t number = operations_.add();
-    Launched& operation = operations_.place(number);
+    Launched& operation = operations_.slot(number);
     operation.started = false;
     api_->record(operation.ready, options_.producer);
     log().moved(call.op, traffic(call));
@@ -287,15 +287,15 @@ class NcclComm final : public Comm {
   }
 
   void launch(const Lane& lane, const std::vector<Pending>& calls, CommTime deadline) {
-    for (const Pending& p : calls) api_->stream_wait(lane.stream, operations_.place(p.number).ready);
+    for (const Pending& p : calls) api_->stream_wait(lane.stream, operations_.slot(p.number).ready);
     expect(api_->group_start(), lane.comm, "ncclGroupStart");
     for (const Pending& p : calls) {
       expect(submit_nccl(*api_, p.call, {rank(), size(), lane.comm, lane.stream, word_}), lane.comm, name(p.call.op));
     }
     settle(api_->group_end(), lane.comm, deadline, "ncclGroupEnd");
     for (const Pending& p : calls) {
-      api_->record(operations_.place(p.number).done, lane.stream);
-      operations_.place(p.number).started = true;
+      api_->record(operations_.slot(p.number).done, lane.stream);
+      operations_.slot(p.number).started = true;
     }
   }
 

@@ -80,7 +80,7 @@ void Collectives::post(const Call& call, std::uint64_t epoch) {
   published_ = oldest_ - 1;
   block_.flags(rank_).finished.store(published_, std::memory_order_release);
   arrival.sequence.store(sequence, std::memory_order_release);  // see SharedWorld::sleep
-  ring_others();
+  notify_others();
   // Prefetch for writing the cache lines of the next call, if it is like this one: other ranks hold them now.
   fetch_to_write(&block_.arrival(sequence + 1, rank_), 1);
   if (op.source == BufferLocation::in_slot) fetch_to_write(block_.in_slot(sequence + 1, rank_), kFetchedAhead);
@@ -105,22 +105,22 @@ BufferLocation Collectives::place_source(const Call& call, Arrival& arrival, Sha
     std::memcpy(block_.in_slot(call.sequence, rank_), call.send, bytes);
     return BufferLocation::in_slot;
   }
-  if (!world_.arena()->holds(call.send, bytes)) return BufferLocation::outside;
+  if (!world_.reachable(call.send, bytes)) return BufferLocation::outside;
   post.send = world_.offset_of(call.send);
-  return BufferLocation::in_arena;
+  return BufferLocation::reachable;
 }
 
 BufferLocation Collectives::place_target(const Call& call, SharedPost& post) const {
   const std::size_t bytes = Pieces::target_bytes(call, rank_, size_);
   if (bytes == 0) return BufferLocation::nowhere;
-  if (!world_.arena()->holds(call.recv, bytes)) return BufferLocation::outside;
+  if (!world_.reachable(call.recv, bytes)) return BufferLocation::outside;
   post.recv = world_.offset_of(call.recv);
-  return BufferLocation::in_arena;
+  return BufferLocation::reachable;
 }
 
-void Collectives::ring_others() {
+void Collectives::notify_others() {
   for (int r = 0; r < size_; ++r) {
-    if (r != rank_) world_.ring(static_cast<int>(block_.flags(r).world_rank));
+    if (r != rank_) world_.notify(static_cast<int>(block_.flags(r).world_rank));
   }
 }
 
@@ -148,7 +148,7 @@ void Collectives::finish_prefix() {
 void Collectives::publish_finished() {
   published_ = oldest_ - 1;
   block_.flags(rank_).finished.store(published_);
-  ring_others();
+  notify_others();
 }
 
 bool Collectives::arrived(Operation& op) {
@@ -205,7 +205,7 @@ void Collectives::find_sources(Operation& op) {
     switch (arrival.source) {
       case BufferLocation::tiny: source = {arrival.tiny.data(), false}; break;
       case BufferLocation::in_slot: source = {block_.in_slot(op.call.sequence, r), false}; break;
-      case BufferLocation::in_arena: source = {world_.at(block_.post(op.call.sequence, r).send), false}; break;
+      case BufferLocation::reachable: source = {world_.at(block_.post(op.call.sequence, r).send), false}; break;
       case BufferLocation::outside: source = {nullptr, true}; break;
       case BufferLocation::nowhere: source = {nullptr, false}; break;
     }
@@ -216,7 +216,7 @@ Collectives::Way Collectives::way_of(const Operation& op) const {
   bool small = true, direct = true;
   for (int r = 0; r < size_; ++r) {
     const Arrival& arrival = block_.arrival(op.call.sequence, r);
-    small = small && arrival.source != BufferLocation::in_arena && arrival.source != BufferLocation::outside;
+    small = small && arrival.source != BufferLocation::reachable && arrival.source != BufferLocation::outside;
     direct = direct && arrival.source != BufferLocation::outside && arrival.target != BufferLocation::outside;
   }
   if (small || size_ == 1) return Way::small;

@@ -5,17 +5,17 @@
 #include <optional>
 #include <vector>
 
+#include "starling/dist/comm/shared/exchange.h"
 #include "starling/dist/comm/shared/group_block.h"
 #include "starling/dist/comm/shared/pieces.h"
 #include "starling/dist/comm/shared/shared_world.h"
-#include "starling/dist/comm/threads/exchange.h"
 
 namespace starling::dist {
 
 // One rank's collectives in one group. Calls are posted to the slots of the group's block; once all ranks have arrived,
 // each takes one of three paths, the same on all ranks:
 //   small    all data lies in the slot: each rank computes its own result
-//   direct   all buffers lie in arenas: waiting ranks run units of the exchange, on any rank's memory
+//   direct   all buffers are reachable: waiting ranks run units of the exchange, on any rank's memory
 //   staged   chunk by chunk through staging memory, each rank for its own buffers; one such operation at a time
 class Collectives {
  public:
@@ -78,7 +78,7 @@ class Collectives {
   void set_sources(Operation& op, std::int64_t part);
   void finish_prefix();
   void publish_finished();
-  void ring_others();
+  void notify_others();
 
   // Minimum of a flag over all ranks, cached in `known`: flags only grow.
   std::uint64_t least(std::atomic<std::uint64_t> RankFlags::*flag, std::uint64_t& known, std::uint64_t wanted) const;

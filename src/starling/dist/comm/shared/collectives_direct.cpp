@@ -1,4 +1,4 @@
-// Collectives whose buffers all lie in arenas: units of the exchange, run by waiting ranks.
+// Collectives whose buffers are all reachable: units of the exchange, run by waiting ranks.
 #include "starling/dist/comm/shared/collectives.h"
 
 namespace starling::dist {
@@ -29,7 +29,7 @@ void Collectives::open_direct(Operation& op) {
     Post& post = op.posts[static_cast<std::size_t>(r)];
     post.fingerprint = own;  // equal on all ranks
     post.send = op.sources[static_cast<std::size_t>(r)].data;
-    post.recv = arrival.target == BufferLocation::in_arena ? world_.at(shared.recv) : nullptr;
+    post.recv = arrival.target == BufferLocation::reachable ? world_.at(shared.recv) : nullptr;
     post.shards = arrival.shards;
     post.counts = op.counts;
   }
@@ -49,7 +49,7 @@ bool Collectives::run_unit(Operation& op) {
     if (unit < units) {
       op.exchange->run(static_cast<std::int64_t>(unit));
       moved = true;
-      if (count_one(claims.done, sequence, units) + 1 == units) ring_others();
+      if (count_one(claims.done, sequence, units) + 1 == units) notify_others();
     }
   }
   if (claims.done.load(std::memory_order_acquire) == (tag(sequence) | units) || units == 0) {

@@ -1,4 +1,4 @@
-// Collectives with buffers outside the arenas: through the staging memory, a chunk of it for each part.
+// Collectives with buffers that others cannot reach: through the staging memory, a chunk of it for each part.
 #include "starling/dist/comm/shared/collectives.h"
 
 namespace starling::dist {
@@ -35,7 +35,7 @@ bool Collectives::stage(Operation& op) {
 // True if no other rank still reads this rank's own buffer; staged copies do not count.
 bool Collectives::sources_at_rest(const Operation& op) const {
   const std::uint64_t end = op.first_chunk + static_cast<std::uint64_t>(op.parts);
-  return op.source != BufferLocation::in_arena || least(&RankFlags::drained, least_drained_, end) >= end;
+  return op.source != BufferLocation::reachable || least(&RankFlags::drained, least_drained_, end) >= end;
 }
 
 bool Collectives::stage_in(Operation& op) {
@@ -49,7 +49,7 @@ bool Collectives::stage_in(Operation& op) {
   if (op.source == BufferLocation::outside) op.pieces->stage(op.staged, block_.staging(rank_, chunk));
   ++op.staged;
   block_.flags(rank_).staged.store(chunk + 1);
-  ring_others();
+  notify_others();
   return true;
 }
 
@@ -73,7 +73,7 @@ bool Collectives::reduce_share(Operation& op) {
   }
   ++op.reduced;
   block_.flags(rank_).reduced.store(chunk + 1);
-  ring_others();
+  notify_others();
   return true;
 }
 
@@ -96,7 +96,7 @@ bool Collectives::take_part(Operation& op) {
   }
   ++op.taken;
   block_.flags(rank_).drained.store(chunk + 1);
-  ring_others();
+  notify_others();
   return true;
 }
 

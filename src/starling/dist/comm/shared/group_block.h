@@ -24,8 +24,9 @@ inline constexpr std::size_t kMessageInline = 1024;
 inline constexpr std::size_t kMessageChunkBytes = 64 << 10;
 inline constexpr std::uint64_t kMessageChunks = 4;
 
-// Location where a rank's send buffer can be read, or its receive buffer written.
-enum class BufferLocation : std::uint8_t { nowhere, tiny, in_slot, in_arena, outside };
+// Location where a rank's send buffer can be read, or its receive buffer written. Reachable is memory that all ranks
+// can touch where it lies: arenas, and everything if the ranks are threads of one process.
+enum class BufferLocation : std::uint8_t { nowhere, tiny, in_slot, reachable, outside };
 
 // Arrival of a rank at a collective: everything the others need for a small one, in one cache line.
 struct alignas(64) Arrival {
@@ -40,7 +41,7 @@ static_assert(sizeof(Arrival) == 64);
 // Remaining data of a call.
 struct SharedPost {
   Fingerprint fingerprint;
-  std::uint64_t send = 0, recv = 0;  // offsets in the shared memory, for buffers in an arena
+  std::uint64_t send = 0, recv = 0;  // offsets from the shared memory, for reachable buffers
   std::int64_t color = 0, key = 0;
   // Split only, set by the first rank of each new group: the sequence number, stored once part_offset is valid.
   std::atomic<std::uint64_t> part{0};

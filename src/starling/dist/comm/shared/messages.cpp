@@ -48,8 +48,8 @@ void Messages::post(const Call& call, std::uint64_t epoch) {
     if (small && pending.bytes > 0) {
       std::memcpy(block_.message_inline(from, to, call.sequence), pending.data, pending.bytes);
     }
-    const bool shared = !small && world_.arena()->holds(pending.data, pending.bytes);
-    pending.where = small ? BufferLocation::in_slot : shared ? BufferLocation::in_arena : BufferLocation::outside;
+    const bool shared = !small && world_.reachable(pending.data, pending.bytes);
+    pending.where = small ? BufferLocation::in_slot : shared ? BufferLocation::reachable : BufferLocation::outside;
     post.where = pending.where;
     post.offset = shared ? world_.offset_of(pending.data) : 0;
   }
@@ -60,7 +60,7 @@ void Messages::post(const Call& call, std::uint64_t epoch) {
   ++outstanding_;
   PairFlags& pair = block_.pair(from, to);
   (sends ? pair.sender : pair.receiver).posted.store(call.sequence);
-  world_.ring(static_cast<int>(block_.flags(call.peer).world_rank));
+  world_.notify(static_cast<int>(block_.flags(call.peer).world_rank));
 }
 
 bool Messages::step() {
@@ -95,7 +95,7 @@ bool Messages::send(int peer, Line& line) {
   std::memcpy(block_.message_chunk(rank_, peer, line.chunks), message.data + line.moved, bytes);
   line.moved += bytes;
   pair.sender.chunks.store(++line.chunks);
-  world_.ring(static_cast<int>(block_.flags(peer).world_rank));
+  world_.notify(static_cast<int>(block_.flags(peer).world_rank));
   return true;
 }
 
@@ -108,7 +108,7 @@ bool Messages::receive(int peer, Line& line) {
   if (line.moved < message.bytes) return moved;
   end(line);
   pair.receiver.received.store(sequence);
-  world_.ring(static_cast<int>(block_.flags(peer).world_rank));
+  world_.notify(static_cast<int>(block_.flags(peer).world_rank));
   return true;
 }
 
@@ -134,7 +134,7 @@ bool Messages::take(int peer, Line& line, Pending& message) {
   std::size_t bytes = message.bytes - line.moved;
   PairFlags& pair = block_.pair(peer, rank_);
   if (post.where == BufferLocation::in_slot) from = block_.message_inline(peer, rank_, sequence);
-  if (post.where == BufferLocation::in_arena) {
+  if (post.where == BufferLocation::reachable) {
     from = world_.at(post.offset) + line.moved;
     bytes = std::min(bytes, kMostAtOnce);
   }
@@ -151,7 +151,7 @@ bool Messages::take(int peer, Line& line, Pending& message) {
   line.moved += bytes;
   if (post.where == BufferLocation::outside) {
     pair.receiver.chunks.store(++line.chunks);
-    world_.ring(static_cast<int>(block_.flags(peer).world_rank));
+    world_.notify(static_cast<int>(block_.flags(peer).world_rank));
   }
   return true;
 }

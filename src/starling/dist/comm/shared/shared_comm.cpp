@@ -18,7 +18,7 @@ class SharedComm final : public Comm {
   ~SharedComm() override { shared_->leave(journal()); }
 
   CommCapabilities capabilities() const override {
-    return {.backend = "shared",
+    return {.backend = whole_process() ? "threads" : "shared",
             .direct_memory = true,
             .sum_shards = true,
             .rank_ordered = true,
@@ -26,7 +26,7 @@ class SharedComm final : public Comm {
             .survives_loss = true,
             .checks_calls = true};
   }
-  std::shared_ptr<Allocator> arena() const override { return shared_->world().arena(); }
+  std::shared_ptr<Allocator> arena() const override { return whole_process() ? nullptr : shared_->world().arena(); }
 
   void abort(std::string_view reason) override {
     shared_->world().break_with(fmt::format("rank {} of group '{}' aborted: {}", rank(), group().label, reason));
@@ -74,6 +74,7 @@ class SharedComm final : public Comm {
   }
 
  private:
+  bool whole_process() const { return shared_->world().reach() == dist::SharedWorld::Reach::process; }
   [[noreturn]] void fail_ticket(const Ticket& ticket) {
     fail_call(shared_->describe_call(ticket), shared_->world().reason());
   }
@@ -98,6 +99,7 @@ std::unique_ptr<Comm> comm_of(std::shared_ptr<dist::SharedWorld> world, const Sh
 
 std::unique_ptr<Comm> make_shared_comm(Store& store, int rank, int world, const SharedWorldOptions& options) {
   check(world >= 1 && rank >= 0 && rank < world, "[shared] expected a rank in [0, {}), got {}", world, rank);
+  check(!options.whole_process, "[shared] expected whole_process of make_shared_comms alone, got it for a process");
   constexpr std::string_view kKey = "shared_memory";
   const CommTime deadline = CommClock::now() + options.join_deadline;
   std::shared_ptr<dist::Mapping> mapping;
@@ -118,10 +120,12 @@ std::vector<std::unique_ptr<Comm>> make_shared_comms(int world, const SharedWorl
   check(world >= 1, "[shared] expected a world of at least 1 rank, got {}", world);
   const auto mapping = dist::make_world_memory(world, options.label, options.arena_bytes);
   mapping->close();
+  using Reach = dist::SharedWorld::Reach;
+  const Reach reach = options.whole_process ? Reach::process : Reach::arenas;
+  const int spins = spins_for(world, options.spins);
   std::vector<std::unique_ptr<Comm>> comms;
   for (int rank = 0; rank < world; ++rank) {
-    comms.push_back(
-        comm_of(std::make_shared<dist::SharedWorld>(mapping, rank, spins_for(world, options.spins)), options));
+    comms.push_back(comm_of(std::make_shared<dist::SharedWorld>(mapping, rank, spins, reach), options));
   }
   return comms;
 }

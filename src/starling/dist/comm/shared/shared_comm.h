@@ -18,6 +18,9 @@ struct SharedWorldOptions {
   // Address space reserved for each rank's arena, an upper bound of its content; pages are taken as they are used. 0:
   // the memory of the machine. Rank 0's value counts.
   std::size_t arena_bytes = 0;
+  // Only of make_shared_comms: ranks touch each other's whole memory where it lies. Nothing is staged, and the
+  // communicators offer no arena, as none is needed.
+  bool whole_process = false;
 };
 
 // World of ranks that are processes of one host and one user, over one anonymous shared memory found through the store.

@@ -50,18 +50,19 @@ bool SharedGroup::put(const Call& call, std::uint64_t epoch) {
   return true;
 }
 
-// One element of all shards must fit into a chunk. On failure the world is broken, since the others wait for this call.
+// One element of all shards must fit into a chunk, where chunks are used. On failure the world is broken, since the
+// others wait for this call.
 bool SharedGroup::fits(const Call& call) {
   constexpr std::int64_t kMost = kChunkBytes / 8;
-  if (call.shards <= kMost) return true;
+  if (call.shards <= kMost || world_->reach() == SharedWorld::Reach::process) return true;
   world_->break_with(fmt::format("rank {} of group '{}' gives {} shards to {}, of at most {}", rank_, label_,
                                  call.shards, name(call.op), kMost));
   return false;
 }
 
 bool SharedGroup::make_room(const Call& call) {
-  const std::uint64_t places = is_point_to_point(call.op) ? kSharedMessages : kSharedSlots;
-  const Ticket before{.op = call.op, .peer = call.peer, .sequence = call.sequence - places};
+  const std::uint64_t slots = is_point_to_point(call.op) ? kSharedMessages : kSharedSlots;
+  const Ticket before{.op = call.op, .peer = call.peer, .sequence = call.sequence - slots};
   const Outcome outcome = wait(
       before, [&] { return has_room(call); }, call.deadline);
   if (outcome == Outcome::late) expire(before);
@@ -177,7 +178,7 @@ void SharedGroup::make_block(const Call& call, const std::vector<int>& members, 
   SharedPost& post = block_.post(call.sequence, rank_);
   post.part_offset = world_->offset_of(data);
   post.part.store(call.sequence);
-  for (int r : members) world_->ring(static_cast<int>(block_.flags(r).world_rank));
+  for (int r : members) world_->notify(static_cast<int>(block_.flags(r).world_rank));
 }
 
 SharedGroup::Outcome SharedGroup::split(const Call& call, Part& part) {
@@ -256,7 +257,7 @@ void SharedGroup::leave(const Journal& journal) {
   }
   if (world_->broken()) world_->drain();
   block_.flags(rank_).left.store(1);
-  for (int r = 0; r < size_; ++r) world_->ring(static_cast<int>(block_.flags(r).world_rank));
+  for (int r = 0; r < size_; ++r) world_->notify(static_cast<int>(block_.flags(r).world_rank));
 }
 
 }  // namespace starling::dist

@@ -24,12 +24,13 @@ RankRecord* records_in(const Mapping& mapping) {
 
 }  // namespace
 
-SharedWorld::SharedWorld(std::shared_ptr<Mapping> mapping, int rank, int spins)
+SharedWorld::SharedWorld(std::shared_ptr<Mapping> mapping, int rank, int spins, Reach reach)
     : mapping_(std::move(mapping)),
       block_(block_in(*mapping_)),
       records_(records_in(*mapping_)),
       rank_(rank),
       spins_(spins),
+      reach_(reach),
       arena_(std::make_shared<SharedArena>(
           mapping_, block_.arenas + static_cast<std::uint64_t>(rank) * block_.arena_bytes, block_.arena_bytes)) {
   const ProcessId own = this_process();
@@ -44,10 +45,6 @@ SharedWorld::SharedWorld(std::shared_ptr<Mapping> mapping, int rank, int spins)
 }
 
 SharedWorld::~SharedWorld() { record(rank_).present.store(0); }
-
-std::uint64_t SharedWorld::offset_of(const void* data) const {
-  return static_cast<std::uint64_t>(static_cast<const std::byte*>(data) - mapping_->data());
-}
 
 void SharedWorld::await_all(CommTime deadline) {
   for (;;) {
@@ -77,7 +74,7 @@ void SharedWorld::break_with(const std::string& reason) {
   std::copy_n(reason.data(), std::min(reason.size(), block_.reason.size() - 1), block_.reason.data());
   block_.fate.store(WorldBlock::broken);
   futex_wake(block_.fate);
-  for (int r = 0; r < size(); ++r) ring(r);
+  for (int r = 0; r < size(); ++r) notify(r);
 }
 
 // Waits briefly for the reason: the rank that broke the world may have died while writing it.
@@ -90,9 +87,10 @@ std::string SharedWorld::reason() const {
   return block_.reason.data();
 }
 
-// Bounded wait: a visit takes microseconds, and a rank stopped in one must not block the others.
+// Bounded wait between processes: a visit takes microseconds, and a rank stopped in one must not block the others.
+// Threads of one process stop together, and their memory may be freed next, so that visits are waited for to the end.
 void SharedWorld::drain() {
-  const CommTime end = CommClock::now() + milliseconds(500);
+  const CommTime end = reach_ == Reach::process ? CommTime::max() : CommClock::now() + milliseconds(500);
   for (int r = 0; r < size(); ++r) {
     while (r != rank_ && record(r).visiting.load() != 0 && CommClock::now() < end) {
       if (is_dead(r)) break;
@@ -102,7 +100,7 @@ void SharedWorld::drain() {
   const std::scoped_lock lock(mutex_);  // wait for other threads of this rank, too
 }
 
-void SharedWorld::ring(int rank) {
+void SharedWorld::notify(int rank) {
   RankRecord& sleeper = record(rank);
   if (sleeper.sleepers.load() == 0) return;
   sleeper.notifier.fetch_add(1);

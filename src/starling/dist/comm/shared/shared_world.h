@@ -25,16 +25,29 @@ class Mover {
 // waits for.
 class SharedWorld {
  public:
+  // Memory of other ranks that a rank can touch: their arenas, or everything, as they are threads of one process.
+  enum class Reach { arenas, process };
+
   // Registers this process as `rank`; deregisters when destroyed.
-  SharedWorld(std::shared_ptr<Mapping> mapping, int rank, int spins);
+  SharedWorld(std::shared_ptr<Mapping> mapping, int rank, int spins, Reach reach = Reach::arenas);
   ~SharedWorld();
   SharedWorld(const SharedWorld&) = delete;
   SharedWorld& operator=(const SharedWorld&) = delete;
 
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(block_.world); }
-  std::byte* at(std::uint64_t offset) const { return mapping_->data() + offset; }
-  std::uint64_t offset_of(const void* data) const;
+  // Address of an offset, which may lie outside the mapping where the reach is the process.
+  std::byte* at(std::uint64_t offset) const {
+    return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(mapping_->data()) + offset);
+  }
+  std::uint64_t offset_of(const void* data) const {
+    return reinterpret_cast<std::uintptr_t>(data) - reinterpret_cast<std::uintptr_t>(mapping_->data());
+  }
+  // True if the other ranks can touch these bytes of this rank.
+  bool reachable(const void* data, std::size_t bytes) const {
+    return reach_ == Reach::process || arena_->holds(data, bytes);
+  }
+  Reach reach() const { return reach_; }
   const WorldBlock& block() const { return block_; }
   RankRecord& record(int rank) const { return records_[rank]; }
   const std::shared_ptr<SharedArena>& arena() const { return arena_; }
@@ -50,7 +63,7 @@ class SharedWorld {
   void drain();
 
   // Wakes a rank. Call after every change it may be waiting for; the change itself is a sequentially consistent store.
-  void ring(int rank);
+  void notify(int rank);
 
   // Guards this rank's operations: held in step(), and whenever a call is added.
   BriefLock& mutex() { return mutex_; }
@@ -144,6 +157,7 @@ class SharedWorld {
   RankRecord* const records_;
   const int rank_;
   const int spins_;
+  const Reach reach_;
   std::shared_ptr<SharedArena> arena_;
   BriefLock mutex_;
   std::vector<Mover*> movers_;

@@ -26,8 +26,8 @@ std::string words_of(const Error& error) {
 
 ProgressEngine::ProgressEngine(std::shared_ptr<Transport> transport)
     : peers_(static_cast<std::size_t>(transport->size())), transport_(std::move(transport)) {
-  inbox_.reserve(kCollectivePlaces);
-  active_.reserve(kCollectivePlaces);
+  inbox_.reserve(kCollectiveSlots);
+  active_.reserve(kCollectiveSlots);
 }
 
 void ProgressEngine::submit(Operation& operation) {
@@ -161,20 +161,20 @@ void ProgressEngine::leave(std::uint32_t group) {
 
 void ProgressEngine::open_status_channel(std::uint32_t group, const std::vector<int>& ranks, int own) {
   const auto progress = take_over();
-  boards_.try_emplace(group, ranks, own, group * kChannelsPerGroup + kStandingChannel);
+  status_channels_.try_emplace(group, ranks, own, group * kChannelsPerGroup + kStatusChannel);
 }
 
 void ProgressEngine::send_status(std::uint32_t group, const RankStatus& status) {
   const auto progress = take_over();
-  if (!broken()) boards_.at(group).tell(*transport_, status);
+  if (!broken()) status_channels_.at(group).tell(*transport_, status);
 }
 
 RankStatus ProgressEngine::status_of(std::uint32_t group, int rank) {
   const auto progress = take_over();
-  return broken() ? RankStatus{} : boards_.at(group).heard(*transport_, rank);
+  return broken() ? RankStatus{} : status_channels_.at(group).heard(*transport_, rank);
 }
 
-ProgressEngine::GroupCounts ProgressEngine::standing_in(std::uint32_t group) const {
+ProgressEngine::GroupCounts ProgressEngine::counts_of(std::uint32_t group) const {
   std::scoped_lock lock(state_);
   const auto found = groups_.find(group);
   if (found == groups_.end()) return {group, 0, 0};
@@ -203,7 +203,7 @@ void ProgressEngine::listen() {
 void ProgressEngine::tell(std::uint32_t group) {
   if (told_) return;
   told_ = true;
-  own_ = standing_in(group);
+  own_ = counts_of(group);
   for (int r = 0; r < transport_->size(); ++r) {
     if (r == transport_->rank()) continue;
     try {

@@ -71,7 +71,7 @@ class ProgressEngine {
   void rest(CommTime until);
   void listen();
   void tell(std::uint32_t group);
-  GroupCounts standing_in(std::uint32_t group) const;
+  GroupCounts counts_of(std::uint32_t group) const;
 
   std::atomic<bool> broken_{false};
   std::atomic<int> wanted_{0};  // threads that need progress_, which a waiting thread would otherwise keep retaking
@@ -89,15 +89,16 @@ class ProgressEngine {
   std::vector<Peer> peers_;
   GroupCounts own_;
   bool listening_ = false, told_ = false;
-  std::map<std::uint32_t, RankStatusChannel> boards_;
+  std::map<std::uint32_t, RankStatusChannel> status_channels_;
   std::shared_ptr<Transport> transport_;  // destroyed first: it may still refer to members above
 };
 
-// Channels: a group has one per collective place and one for messages. Group 0 is the progress engine's own.
-inline constexpr std::uint32_t kCollectivePlaces = 64;
+// Channels: a group has one per collective slot, one for messages and one for statuses. Group 0 is the progress
+// engine's own.
+inline constexpr std::uint32_t kCollectiveSlots = 64;
 inline constexpr std::uint32_t kChannelsPerGroup = 128;
-inline constexpr std::uint32_t kMessageChannel = kCollectivePlaces;
-inline constexpr std::uint32_t kStandingChannel = kCollectivePlaces + 1;
+inline constexpr std::uint32_t kMessageChannel = kCollectiveSlots;
+inline constexpr std::uint32_t kStatusChannel = kCollectiveSlots + 1;
 inline constexpr std::uint32_t kRollCallChannel = 0, kHelloChannel = 1, kMeasureChannel = 2;  // in group 0
 inline constexpr std::uint32_t kWorldGroup = 1;
 

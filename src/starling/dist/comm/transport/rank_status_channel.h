@@ -10,7 +10,7 @@ namespace starling::dist {
 
 // Statuses of the ranks of one group over a transport, exchanged on a channel of their own without blocking. One
 // message per peer is in flight; only the latest status queues behind it. One thread at a time. Buffers lie here, so
-// the board must outlive the transport.
+// the channel must outlive the transport.
 class RankStatusChannel {
  public:
   // ranks: transport ranks of the group; rank: this rank within the group.

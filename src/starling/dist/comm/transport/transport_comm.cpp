@@ -14,10 +14,10 @@
 namespace starling::dist {
 namespace {
 
-constexpr std::uint64_t kMessagePlaces = 8;
+constexpr std::uint64_t kMessageSlots = 8;
 
 // Outstanding messages of one direction with one peer.
-using MessageRing = std::unique_ptr<std::array<Operation, kMessagePlaces>>;
+using MessageRing = std::unique_ptr<std::array<Operation, kMessageSlots>>;
 
 class TransportComm final : public Comm {
  public:
@@ -39,7 +39,7 @@ class TransportComm final : public Comm {
     std::vector<const Operation*> own;
     for (const Operation& operation : collectives_) own.push_back(&operation);
     for (const MessageRing& ring : messages_)
-      for (std::uint64_t i = 0; ring && i < kMessagePlaces; ++i) own.push_back(&(*ring)[i]);
+      for (std::uint64_t i = 0; ring && i < kMessageSlots; ++i) own.push_back(&(*ring)[i]);
     engine_->forget(own);
   }
 
@@ -65,7 +65,7 @@ class TransportComm final : public Comm {
  protected:
   Ticket start(const Call& call) override {
     const Fingerprint print = fingerprint_of(call, rank(), epoch());
-    Operation& operation = place(call.op, call.peer, call.sequence);
+    Operation& operation = slot(call.op, call.peer, call.sequence);
     vacate(call, print);
     const SchedulePlans::Plan& plan = plans_.of(call);
     operation.begin(call, print, plan.schedule, {&ranks_, channel(call)});
@@ -76,12 +76,12 @@ class TransportComm final : public Comm {
   }
 
   bool poll(const Ticket& ticket) override {
-    if (engine_->poll(place(ticket), ticket.sequence)) return ended(ticket);
+    if (engine_->poll(slot(ticket), ticket.sequence)) return ended(ticket);
     return engine_->broken() && await(ticket, CommClock::now());
   }
 
   bool await(const Ticket& ticket, CommTime deadline) override {
-    const ProgressEngine::Outcome outcome = engine_->await(place(ticket), ticket.sequence, deadline);
+    const ProgressEngine::Outcome outcome = engine_->await(slot(ticket), ticket.sequence, deadline);
     if (outcome == ProgressEngine::Outcome::broken) fail_call(describe_call(ticket), engine_->reason());
     return outcome == ProgressEngine::Outcome::ended && ended(ticket);
   }
@@ -91,7 +91,7 @@ class TransportComm final : public Comm {
     const std::string who = is_point_to_point(ticket.op) ? fmt::format("rank {}", ticket.peer) : missing(ticket);
     engine_->break_with(fmt::format("rank {} in {} of group '{}': the deadline has passed; {}; {}", rank(), call,
                                     group().label, who.empty() ? "all ranks had arrived" : "not arrived: " + who,
-                                    engine_->status(place(ticket))));
+                                    engine_->status(slot(ticket))));
     engine_->drain();
     fail_call(call, engine_->reason());
   }
@@ -110,27 +110,27 @@ class TransportComm final : public Comm {
   }
 
  private:
-  Operation& place(CommOp op, int peer, std::uint64_t sequence) {
-    if (!is_point_to_point(op)) return collectives_[sequence % kCollectivePlaces];
+  Operation& slot(CommOp op, int peer, std::uint64_t sequence) {
+    if (!is_point_to_point(op)) return collectives_[sequence % kCollectiveSlots];
     MessageRing& ring = messages_[2 * static_cast<std::size_t>(peer) + (op == CommOp::send ? 1 : 0)];
     std::scoped_lock lock(rings_);
-    if (!ring) ring = std::make_unique<std::array<Operation, kMessagePlaces>>();
-    return (*ring)[sequence % kMessagePlaces];
+    if (!ring) ring = std::make_unique<std::array<Operation, kMessageSlots>>();
+    return (*ring)[sequence % kMessageSlots];
   }
-  Operation& place(const Ticket& ticket) { return place(ticket.op, ticket.peer, ticket.sequence); }
+  Operation& slot(const Ticket& ticket) { return slot(ticket.op, ticket.peer, ticket.sequence); }
 
   std::uint32_t channel(const Call& call) const {
     const std::uint32_t base = id_ * kChannelsPerGroup;
     if (is_point_to_point(call.op)) return base + kMessageChannel;
-    return base + static_cast<std::uint32_t>(call.sequence % kCollectivePlaces);
+    return base + static_cast<std::uint32_t>(call.sequence % kCollectiveSlots);
   }
 
-  // Waits for the earlier operation in this call's place.
+  // Waits for the earlier operation in this call's slot.
   void vacate(const Call& call, const Fingerprint& print) {
-    const std::uint64_t places = is_point_to_point(call.op) ? kMessagePlaces : kCollectivePlaces;
+    const std::uint64_t slots = is_point_to_point(call.op) ? kMessageSlots : kCollectiveSlots;
     if (engine_->broken()) fail_call(describe(print), engine_->reason());
-    if (call.sequence <= places) return;
-    const Ticket before{.op = call.op, .peer = call.peer, .sequence = call.sequence - places};
+    if (call.sequence <= slots) return;
+    const Ticket before{.op = call.op, .peer = call.peer, .sequence = call.sequence - slots};
     if (!await(before, call.deadline)) expire(before);
   }
 
@@ -144,7 +144,7 @@ class TransportComm final : public Comm {
 
   std::string describe_call(const Ticket& ticket) {
     engine_->drain();
-    const Fingerprint& print = place(ticket).print();
+    const Fingerprint& print = slot(ticket).print();
     if (print.sequence == ticket.sequence) return describe(print);
     return fmt::format("{} #{}", name(ticket.op), ticket.sequence);
   }
@@ -156,8 +156,8 @@ class TransportComm final : public Comm {
   void leave_unfinished() {
     const auto unfinished = [&](CommOp op, int peer) {
       const Ticket last{.op = op, .peer = peer, .sequence = journal().last_sequence(op, peer)};
-      if (last.sequence == 0 || engine_->broken() || place(last).ended(last.sequence)) return;
-      if (engine_->poll(place(last), last.sequence)) return;
+      if (last.sequence == 0 || engine_->broken() || slot(last).ended(last.sequence)) return;
+      if (engine_->poll(slot(last), last.sequence)) return;
       engine_->break_with(
           fmt::format("rank {} left group '{}' without waiting for {}", rank(), group().label, describe_call(last)));
     };
@@ -211,7 +211,7 @@ class TransportComm final : public Comm {
   const std::uint32_t id_;
   SchedulePlans plans_;
   GroupProgress progress_;
-  std::array<Operation, kCollectivePlaces> collectives_;
+  std::array<Operation, kCollectiveSlots> collectives_;
   std::mutex rings_;
   std::vector<MessageRing> messages_;  // by peer: received, sent
 };

@@ -78,7 +78,7 @@ class GlooTransport final : public Transport {
     heard_ = notifier_->rings();
   }
 
-  void wake() override { notifier_->ring(); }
+  void wake() override { notifier_->notify(); }
 
   void abort(std::string_view reason) override {
     std::scoped_lock lock(mutex_);
@@ -139,7 +139,7 @@ class GlooTransport final : public Transport {
     data_->close();
     transfers_.clear();
     free_.clear();
-    notifier_->ring();
+    notifier_->notify();
   }
 
   const int rank_, size_;

@@ -12,7 +12,7 @@ namespace starling::dist {
 // Notifier between threads: counts notifications, so that one sent while nobody waits is not lost.
 class Notifier {
  public:
-  void ring() {
+  void notify() {
     {
       std::scoped_lock lock(mutex_);
       rings_.fetch_add(1, std::memory_order_release);

@@ -71,7 +71,7 @@ void Pair::handleEvents(int events) {
   } catch (const std::exception& error) {
     signalExceptionExternal(error.what());
   }
-  notifier_->ring();
+  notifier_->notify();
 }
 
 bool Pair::write(tcp::Op& op) {
@@ -85,7 +85,7 @@ void Pair::changeState(state next) noexcept {
   if (next == CONNECTED) fcntl(fd_, F_SETFD, FD_CLOEXEC);
   if (next != CLOSED) return;
   closed_.store(true, std::memory_order_release);
-  notifier_->ring();
+  notifier_->notify();
 }
 
 Context::Context(std::shared_ptr<tcp::Device> device, int rank, int size, std::shared_ptr<Notifier> notifier)

@@ -110,7 +110,7 @@ class Network final : public MemoryNetwork, public std::enable_shared_from_this<
 
   void wake(int rank) {
     std::scoped_lock lock(mutex_);
-    ring(nodes_[at(rank)]);
+    notify(nodes_[at(rank)]);
   }
 
   void abort(std::string_view reason) {
@@ -118,7 +118,7 @@ class Network final : public MemoryNetwork, public std::enable_shared_from_this<
     if (!broken_) {
       broken_ = true;
       reason_ = reason;
-      for (Node& node : nodes_) ring(node);
+      for (Node& node : nodes_) notify(node);
     }
     copied_.wait(lock, [&] { return copies_ == 0; });
   }
@@ -131,7 +131,7 @@ class Network final : public MemoryNetwork, public std::enable_shared_from_this<
       std::erase_if(waiting_[pair(rank, peer)], [](const Waiting& w) { return w.sends; });
       std::erase_if(waiting_[pair(peer, rank)], [](const Waiting& w) { return !w.sends; });
     }
-    for (Node& node : nodes_) ring(node);
+    for (Node& node : nodes_) notify(node);
   }
 
  private:
@@ -156,7 +156,7 @@ class Network final : public MemoryNetwork, public std::enable_shared_from_this<
     return number;
   }
 
-  static void ring(Node& node) {
+  static void notify(Node& node) {
     ++node.events;
     node.notifier.notify_all();
   }
@@ -188,7 +188,7 @@ class Network final : public MemoryNetwork, public std::enable_shared_from_this<
   static void finish(Node& node, std::uint64_t transfer, CommTime due) {
     node.started[transfer].state = Started::State::moved;
     node.started[transfer].due = due;
-    ring(node);
+    notify(node);
   }
 
   const MemoryLink& link_of(int from, int to) const {

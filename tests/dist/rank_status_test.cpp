@@ -1,8 +1,9 @@
 // Detection of ranks that wait in vain, from the states that ranks report.
+#include "starling/dist/comm/rank_status.h"
+
 #include <gtest/gtest.h>
 
 #include "starling/dist/comm/journal.h"
-#include "starling/dist/comm/rank_status.h"
 
 namespace starling::dist {
 namespace {
@@ -22,28 +23,28 @@ RankStatus waits(CommOp op, std::uint64_t sequence, std::uint64_t collectives, i
   return s;
 }
 
-TEST(Standings, WaitingForALateRankIsNoDeadlock) {
+TEST(RankStatuses, WaitingForALateRankIsNoDeadlock) {
   const RankStatus a = waits(CommOp::barrier, 5, 5);
   EXPECT_TRUE(hopeless(std::vector{a, a, RankStatus{}}).empty());
   EXPECT_TRUE(hopeless(std::vector{a, a, waits(CommOp::barrier, 4, 4)}).empty()) << "what it told before it went on";
   EXPECT_TRUE(hopeless(std::vector{a, a, a}).empty()) << "all have arrived";
 }
 
-TEST(Standings, WaitingForARankThatLeftIsADeadlock) {
+TEST(RankStatuses, WaitingForARankThatLeftIsADeadlock) {
   const RankStatus a = waits(CommOp::barrier, 5, 5);
   EXPECT_EQ(hopeless(std::vector{a, RankStatus{}, at(State::left, 4)}), std::vector<int>{0});
   EXPECT_TRUE(hopeless(std::vector{a, RankStatus{}, at(State::left, 5)}).empty()) << "it took part before it left";
   EXPECT_EQ(hopeless(std::vector{waits(CommOp::recv, 1, 5, 2), RankStatus{}, at(State::left, 9)}), std::vector<int>{0});
 }
 
-TEST(Standings, ACycleOfWaitsIsADeadlockAndSoIsWaitingForIt) {
+TEST(RankStatuses, ACycleOfWaitsIsADeadlockAndSoIsWaitingForIt) {
   std::vector<RankStatus> all{waits(CommOp::recv, 1, 4, 1), waits(CommOp::recv, 1, 4, 0), waits(CommOp::barrier, 5, 5)};
   EXPECT_EQ(hopeless(all), (std::vector<int>{0, 1, 2}));
   all[1].sent[0] = 1;  // rank 0's message is in flight, and everything behind it follows
   EXPECT_TRUE(hopeless(all).empty());
 }
 
-TEST(Standings, AMessageIsMatchedByBothSidesOfItsPair) {
+TEST(RankStatuses, AMessageIsMatchedByBothSidesOfItsPair) {
   std::vector<RankStatus> all{waits(CommOp::send, 3, 4, 1), waits(CommOp::barrier, 5, 5), RankStatus{}};
   EXPECT_FALSE(lacks(all, 2, 0)) << "no part of the pair";
   all[1].received[0] = 2;
@@ -52,7 +53,7 @@ TEST(Standings, AMessageIsMatchedByBothSidesOfItsPair) {
   EXPECT_FALSE(lacks(all, 1, 0));
 }
 
-TEST(Standings, TravelAsBytesAndRefuseNonsense) {
+TEST(RankStatuses, TravelAsBytesAndRefuseNonsense) {
   RankStatus sent = waits(CommOp::send, 3, 4, 1);
   sent.sent = {7, 8, 9};
   sent.received = {1, 2, 3};

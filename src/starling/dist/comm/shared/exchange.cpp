@@ -1,4 +1,4 @@
-#include "starling/dist/comm/threads/exchange.h"
+#include "starling/dist/comm/shared/exchange.h"
 
 #include <algorithm>
 

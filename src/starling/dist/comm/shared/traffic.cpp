@@ -1,5 +1,5 @@
 #include "starling/dist/comm/call_checks.h"
-#include "starling/dist/comm/threads/exchange.h"
+#include "starling/dist/comm/shared/exchange.h"
 
 namespace starling::dist {
 
