@@ -27,7 +27,9 @@ Hub::Hub(std::shared_ptr<Family> family, int world, std::string label)
       pairs_(at(world) * at(world)),
       started_(at(world)),
       left_(at(world)),
-      statuses_(at(world)) {
+      statuses_(at(world)),
+      moved_(TrafficTable::entries(world)),
+      traffic_(moved_.data(), world) {
   slots_.reserve(kSlots);
   for (std::uint64_t i = 0; i < kSlots; ++i) slots_.push_back(std::make_unique<Slot>(world));
 }
@@ -46,12 +48,12 @@ bool Hub::post_collective(const Call& call, const Fingerprint& print, int rank) 
   s.posts[at(rank)].fill(call, print);
   s.arrived_in[at(rank)].store(call.sequence);
   started_[at(rank)].store(call.sequence);
-  if (s.arrived.fetch_add(1) + 1 == world_) open(s, call.sequence);
+  if (s.arrived.fetch_add(1) + 1 == world_) open(s, call.sequence, rank);
   return true;
 }
 
 // Called once all ranks have posted; this thread alone touches the slot until it stores the claim.
-void Hub::open(Slot& s, std::uint64_t sequence) {
+void Hub::open(Slot& s, std::uint64_t sequence, int rank) {
   std::vector<Fingerprint> prints;
   const auto agrees = [&](const Post& p) { return p.fingerprint.agrees_with(s.posts[0].fingerprint); };
   if (!std::all_of(s.posts.begin(), s.posts.end(), agrees)) {
@@ -65,18 +67,21 @@ void Hub::open(Slot& s, std::uint64_t sequence) {
   if (units == 0) return complete(s, sequence);
   s.finished_units.store(0);
   s.claim.store(tag(sequence) | static_cast<std::uint64_t>(units));
-  if (units == 1) return help(s, sequence);  // small: cheaper to run here than to wake anyone
+  if (units == 1) return help(s, sequence, rank);  // small: cheaper to run here than to wake anyone
   family_->ring();
 }
 
-void Hub::help(Slot& s, std::uint64_t sequence) {
+void Hub::help(Slot& s, std::uint64_t sequence, int rank) {
   const Family::Visit visit(*family_);
   std::uint64_t claim = s.claim.load();
   while (tag_of(claim) == tag(sequence) && unclaimed(claim) > 0 && !visit.refused()) {
     if (!s.claim.compare_exchange_weak(claim, claim - 1)) continue;
     // The slot stays this operation's until the claimed unit is counted as finished.
     const std::int64_t units = s.exchange.units();
-    s.exchange.run(units - static_cast<std::int64_t>(unclaimed(claim)));
+    {
+      PieceTally tally(traffic_, rank, s.posts[0].fingerprint.op);
+      s.exchange.run(units - static_cast<std::int64_t>(unclaimed(claim)), tally);
+    }
     if (s.finished_units.fetch_add(1) + 1 == units) return complete(s, sequence);
     claim = s.claim.load();
   }
@@ -109,11 +114,11 @@ bool Hub::post_message(const Call& call, const Fingerprint& print, int rank) {
   const int side = call.op == CommOp::send ? 0 : 1;
   m.posts[side].fill(call, print);
   m.arrived_in[side].store(call.sequence);
-  if (m.arrived.fetch_add(1) + 1 == 2) deliver(m, call.sequence);
+  if (m.arrived.fetch_add(1) + 1 == 2) deliver(m, call, rank);
   return true;
 }
 
-void Hub::deliver(Message& m, std::uint64_t sequence) {
+void Hub::deliver(Message& m, const Call& call, int rank) {
   const Fingerprint &sent = m.posts[0].fingerprint, &expected = m.posts[1].fingerprint;
   if (!sent.agrees_with(expected)) {
     family_->break_with(fmt::format("ranks of group '{}' disagree: rank {} calls {}; its receiver calls {}", label_,
@@ -124,8 +129,10 @@ void Hub::deliver(Message& m, std::uint64_t sequence) {
   if (visit.refused()) return;
   const auto bytes = static_cast<std::size_t>(sent.count) * size_of(sent.dtype);
   if (bytes > 0) std::memcpy(m.posts[1].recv, m.posts[0].send, bytes);
+  const bool sends = call.op == CommOp::send;
+  traffic_.add_message(rank, sends ? rank : call.peer, sends ? call.peer : rank, bytes);
   m.arrived.store(0);
-  m.completed.store(sequence);
+  m.completed.store(call.sequence);
   family_->ring();
 }
 
@@ -141,7 +148,7 @@ bool Hub::has_units(const Ticket& ticket) {
 }
 
 bool Hub::done(const Ticket& ticket, int rank) {
-  if (has_units(ticket)) help(slot(ticket.sequence), ticket.sequence);
+  if (has_units(ticket)) help(slot(ticket.sequence), ticket.sequence, rank);
   return completed(ticket, rank);
 }
 
@@ -177,7 +184,7 @@ Hub::Outcome Hub::await(const Ticket& ticket, int rank, CommTime deadline) {
       return completed(ticket, rank) ? Outcome::ended : Outcome::broken;  // the last unit may have completed meanwhile
     }
     if (has_units(ticket)) {
-      help(slot(ticket.sequence), ticket.sequence);
+      help(slot(ticket.sequence), ticket.sequence, rank);
     } else if (!family_->wait(changed, deadline)) {
       return Outcome::late;
     } else if (deserted(ticket, rank)) {

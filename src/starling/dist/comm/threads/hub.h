@@ -54,6 +54,7 @@ class Hub {
 
   Family& family() { return *family_; }
   std::string describe_call(const Ticket& ticket, int rank);
+  Traffic traffic(CommOp op, int rank) const { return traffic_.of(op, rank); }  // bytes moved so far
 
  private:
   struct Slot {
@@ -83,10 +84,10 @@ class Hub {
 
   bool post_collective(const Call& call, const Fingerprint& print, int rank);
   bool post_message(const Call& call, const Fingerprint& print, int rank);
-  void open(Slot& slot, std::uint64_t sequence);
-  void help(Slot& slot, std::uint64_t sequence);
+  void open(Slot& slot, std::uint64_t sequence, int rank);
+  void help(Slot& slot, std::uint64_t sequence, int rank);
   void complete(Slot& slot, std::uint64_t sequence);
-  void deliver(Message& message, std::uint64_t sequence);
+  void deliver(Message& message, const Call& call, int rank);
   void make_parts(Slot& slot, std::uint64_t sequence);
 
   bool completed(const Ticket& ticket, int rank);
@@ -108,6 +109,8 @@ class Hub {
   std::atomic<std::uint64_t> last_completed_{0};
   mutable std::mutex standings_mutex_;
   std::vector<RankStatus> statuses_;  // published statuses, by rank
+  std::vector<MovedBytes> moved_;
+  TrafficTable traffic_;
 };
 
 }  // namespace starling::dist

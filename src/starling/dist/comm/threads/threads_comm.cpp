@@ -13,8 +13,13 @@ namespace {
 class ThreadsComm final : public Comm {
  public:
   ThreadsComm(const CommGroup& group, std::shared_ptr<dist::Hub> hub)
-      : Comm(group, std::make_shared<dist::Journal>(group.size)), hub_(std::move(hub)) {}
-  ~ThreadsComm() override { hub_->leave(rank(), journal()); }
+      : Comm(group, std::make_shared<dist::Journal>(group.size)), hub_(std::move(hub)) {
+    log().count_with([hub = hub_, rank = rank()](CommOp op) { return hub->traffic(op, rank); });
+  }
+  ~ThreadsComm() override {
+    hub_->leave(rank(), journal());
+    log().stop_counting();
+  }
 
   CommCapabilities capabilities() const override {
     return {.backend = "threads",
@@ -36,7 +41,7 @@ class ThreadsComm final : public Comm {
   Ticket start(const Call& call) override {
     const dist::Fingerprint print = dist::fingerprint_of(call, rank(), epoch());
     if (!hub_->post(call, print, rank())) fail_call(describe(print), hub_->family().reason());
-    log().moved(call.op, dist::traffic_of(call, rank(), size()));
+    log().moved(call.op, dist::steps_of(call, rank(), size()));
     return {.op = call.op, .peer = call.peer, .sequence = call.sequence};
   }
 
