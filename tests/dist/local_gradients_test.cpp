@@ -28,7 +28,7 @@ constexpr std::uint64_t kWeights = kIn * kOut + kOut + kOut;
 
 Tensor drawn(const Shape& shape, DType dtype, std::uint64_t number) {
   manual_seed(number);
-  return cast(normal(shape, {}, DType::f64), dtype);
+  return cast(normal(shape, {.dtype = DType::f64}), dtype);
 }
 
 // A linear map, its bias, and a scale that also has a penalty, whose gradient is whole on every rank.

