@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "dist/comm_worlds.h"
@@ -56,17 +57,23 @@ class Supervisor : public ::testing::Test {
   // True if the processes that wrote their pids into DIR/pid.* are gone, or soon will be: grandchildren cannot be
   // waited for.
   bool all_gone() const {
+    EXPECT_GT(pids().size(), 0u) << "no process has written its pid: the test would look at nothing";
     const auto end = CommClock::now() + milliseconds(5'000);
     while (any_lives() && CommClock::now() < end) std::this_thread::sleep_for(milliseconds(5));
     return !any_lives();
   }
   bool any_lives() const {
+    const std::vector<pid_t> all = pids();
+    return std::any_of(all.begin(), all.end(), lives);
+  }
+  std::vector<pid_t> pids() const {
+    std::vector<pid_t> all;
     for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
       if (!entry.path().filename().string().starts_with("pid.")) continue;
       const std::string pid = testing::read_text(entry.path());  // empty: ended before writing it
-      if (!pid.empty() && lives(std::stoi(pid))) return true;
+      if (!pid.empty()) all.push_back(std::stoi(pid));
     }
-    return false;
+    return all;
   }
 
   testing::TemporaryFolder folder_;

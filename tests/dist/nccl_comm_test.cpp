@@ -116,6 +116,30 @@ TEST(Nccl, ComputesWhatTheOthersDoAndLeavesNothingBehind) {
   }
 }
 
+// The communicator counts what it hands to NCCL: all of step(), by rings, and messages one by one.
+TEST(Nccl, CountsWhatItHandsToTheLibrary) {
+  for (std::uint64_t world = 1; world <= 4; ++world) {
+    FakeNccl fake(static_cast<int>(world));
+    run_ranks(nccl_comms(fake, static_cast<int>(world)), [&](Comm& comm) {
+      EXPECT_TRUE(step(fake, comm));
+      const auto sent = [&](CommOp op) { return comm.journal().counters(op).bytes_sent; };
+      const auto received = [&](CommOp op) { return comm.journal().counters(op).bytes_received; };
+      const std::uint64_t others = world - 1, ring = 400 * 2 * others / world;
+      EXPECT_EQ(sent(CommOp::all_reduce), ring);
+      EXPECT_EQ(received(CommOp::all_reduce), ring);
+      for (const CommOp op : {CommOp::all_gather, CommOp::reduce_scatter, CommOp::all_to_all}) {
+        EXPECT_EQ(sent(op), 40 * others) << name(op);
+        EXPECT_EQ(received(op), 40 * others) << name(op);
+      }
+      const bool root = comm.rank() + 1 == comm.size(), alone = world == 1;
+      EXPECT_EQ(sent(CommOp::broadcast), root && !alone ? 40u : 0u);
+      EXPECT_EQ(received(CommOp::broadcast), root ? 0u : 40u);
+      EXPECT_EQ(sent(CommOp::send), alone ? 0u : 400u);
+      EXPECT_EQ(received(CommOp::recv), alone ? 0u : 400u);
+    });
+  }
+}
+
 TEST(Nccl, PiecesOfUnequalSizeAreReductionsAndBroadcastsOfEachOwner) {
   FakeNccl fake(3);
   run_ranks(nccl_comms(fake, 3), [&](Comm& comm) {

@@ -141,11 +141,11 @@ inline void local_sgd_replicas_are_equal_right_after_a_sync_only(Comm& comm) {
 
 inline void local_sgd_bytes_fall_as_one_by_the_steps(Comm& comm) {
   const auto bytes = [&](std::int64_t every) {
-    const std::uint64_t before = comm.journal().counters(CommOp::all_reduce).bytes_sent;
+    const std::uint64_t before = comm.journal().counters(CommOp::all_reduce).bytes_received;
     SmallTrainer trainer(averaging(comm, {.every = every}), {.lr = 0.1});
     for (int s = 0; s < 8; ++s) trainer.step(random_batch(8, s));
     EXPECT_EQ(counter(*trainer.strategy, "syncs"), static_cast<double>(8 / every));
-    return comm.journal().counters(CommOp::all_reduce).bytes_sent - before;
+    return comm.journal().counters(CommOp::all_reduce).bytes_received - before;
   };
   const std::uint64_t every_step = bytes(1);
   EXPECT_GT(every_step, 0U);
@@ -205,6 +205,7 @@ inline void hogwild_is_one_memory_and_sends_nothing(Comm& comm) {
   const auto other = allreduce(borrowed(comm));
   SmallTrainer sending(other, {.lr = 0.05});
   sending.step(random_batch(8, 1));
+  comm.barrier().wait();  // the others have read it
   EXPECT_GT(counter(*other, "reduced_bytes_sent"), 0) << "control: what the others do";
   if (comm.rank() == 0) sending.w.data<double>()[0] = 4711;
   comm.barrier().wait();

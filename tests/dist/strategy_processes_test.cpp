@@ -56,7 +56,15 @@ void expect_laws(const RankStrategy& strategy) {
     EXPECT_EQ(counter(strategy, "steps"), kSteps);
   } else if (is("local_sgd")) {
     EXPECT_EQ(counter(strategy, "syncs"), kSteps / 5 + 1);  // plus one to settle
-    EXPECT_EQ(counter(strategy, "averaged_bytes"), (kSteps / 5 + 1) * (5 * 2 + 2) * 8);
+    // Small buffers: through shared memory each rank reads all others'; what else there is has an algorithm of its own.
+    constexpr double kEach = (5 * 2 + 2) * 8;
+    const double average = counter(strategy, "averaged_bytes") / (kSteps / 5 + 1);
+    if (strategy.comm().capabilities().backend == "shared") {
+      EXPECT_EQ(average, (kWorld - 1) * kEach);
+    } else {
+      EXPECT_GE(average, 2 * (kWorld - 1) * kEach / kWorld - 16);
+      EXPECT_LE(average, 2 * kEach);
+    }
   } else if (is("easgd")) {
     EXPECT_EQ(counter(strategy, "meetings"), kSteps / 3);
     if (strategy.rank() == 0) {

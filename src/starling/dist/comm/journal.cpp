@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "starling/dist/comm/coarse_clock.h"
 
@@ -57,15 +58,36 @@ void Journal::moved(CommOp op, const Traffic& traffic) {
   c.messages += traffic.messages;
 }
 
+void Journal::count_with(Counted bytes) {
+  std::scoped_lock lock(mutex_);
+  bytes_ = std::move(bytes);
+}
+
+void Journal::stop_counting() {
+  std::scoped_lock lock(mutex_);
+  for (int op = 0; op < kCommOpCount; ++op) counters_[static_cast<std::size_t>(op)] = counted(static_cast<CommOp>(op));
+  bytes_ = nullptr;
+}
+
+OpCounters Journal::counted(CommOp op) const {
+  OpCounters c = counters_[static_cast<std::size_t>(op)];
+  if (!bytes_) return c;
+  const Traffic moved = bytes_(op);
+  c.bytes_sent += moved.bytes_sent;
+  c.bytes_received += moved.bytes_received;
+  return c;
+}
+
 OpCounters Journal::counters(CommOp op) const {
   std::scoped_lock lock(mutex_);
-  return counters_[static_cast<std::size_t>(op)];
+  return counted(op);
 }
 
 OpCounters Journal::total() const {
   std::scoped_lock lock(mutex_);
   OpCounters sum;
-  for (const OpCounters& c : counters_) {
+  for (int op = 0; op < kCommOpCount; ++op) {
+    const OpCounters c = counted(static_cast<CommOp>(op));
     sum.calls += c.calls;
     sum.bytes_sent += c.bytes_sent;
     sum.bytes_received += c.bytes_received;

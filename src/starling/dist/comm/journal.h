@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -11,8 +12,9 @@
 namespace starling::dist {
 
 // Cost of one rank's operations of one kind so far. bytes_sent: bytes of this rank's memory that other ranks read, or
-// that were put on a wire for them; bytes_received: the reverse. steps: phases that had to follow each other; messages:
-// transfers to one other rank each. wait_ns: time spent inside wait().
+// that were put on a wire for them; bytes_received: the reverse. Where memory is common both are counted as they move:
+// others may still read what this rank has sent when its own operation has ended. steps: phases that had to follow each
+// other; messages: transfers to one other rank each. wait_ns: time spent inside wait().
 struct OpCounters {
   std::uint64_t calls = 0;
   std::uint64_t bytes_sent = 0;
@@ -48,6 +50,12 @@ class Journal {
   void finished(std::uint64_t record, CommOp op, std::chrono::nanoseconds waited, CommTime now = CommClock::now());
   void moved(CommOp op, const Traffic& traffic);
 
+  // Bytes that are counted elsewhere, where they move: added to those of moved() whenever counters are read, until
+  // stop_counting() takes their last values.
+  using Counted = std::function<Traffic(CommOp)>;
+  void count_with(Counted bytes);
+  void stop_counting();
+
   OpCounters counters(CommOp op) const;
   OpCounters total() const;
 
@@ -67,6 +75,7 @@ class Journal {
     bool ended = false;
   };
 
+  OpCounters counted(CommOp op) const;  // requires the mutex
   template <class Line>
   std::string lines(Line line) const;  // joins line(record, now) over all records, oldest first
 
@@ -77,6 +86,7 @@ class Journal {
   std::uint64_t last_finished_ = 0;
   std::array<Record, kRecords> records_;
   std::array<OpCounters, kCommOpCount> counters_;
+  Counted bytes_;
 };
 
 }  // namespace starling::dist

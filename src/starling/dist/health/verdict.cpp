@@ -7,6 +7,7 @@
 
 #include "starling/base/error.h"
 #include "starling/dist/health/rank_names.h"
+#include "starling/ops/api/row_sparse.h"
 #include "starling/tensor/dispatch.h"
 
 namespace starling::dist {
@@ -33,7 +34,7 @@ bool has_full_exponent(const void* data, std::int64_t count, Bits exponent) {
 }
 
 bool non_finite(const NamedTensor& named) {
-  const Tensor dense = to(named.tensor, kCpu);
+  const Tensor dense = to(is_row_sparse(named.tensor) ? row_values(named.tensor) : named.tensor, kCpu);
   if (!dense.contiguous()) fail("[verdict] expected contiguous tensors, got '{}' as a view", named.name);
   const void* data = dense.raw();
   switch (dense.dtype()) {

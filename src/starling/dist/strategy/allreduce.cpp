@@ -85,6 +85,16 @@ std::string AllReduce::name() const {
 
 std::unique_ptr<runtime::Program> AllReduce::build(const graph::Graph& global, const Container& container,
                                                    const runtime::BuildOptions& options) {
+  return build(global, container, options, false);
+}
+
+std::unique_ptr<runtime::Program> AllReduce::build_part(const graph::Graph& global, const Container& container,
+                                                        const runtime::BuildOptions& options) {
+  return build(global, container, options, keeps_local_gradients());
+}
+
+std::unique_ptr<runtime::Program> AllReduce::build(const graph::Graph& global, const Container& container,
+                                                   const runtime::BuildOptions& options, bool local_gradients) {
   runtime::BuildOptions build = options;
   graph::ProgramOptions& program = build.program;
   program.threads = options_.deterministic ? 1 : dist::threads_each(options_.threads, 1, program);
@@ -94,9 +104,11 @@ std::unique_ptr<runtime::Program> AllReduce::build(const graph::Graph& global, c
   // Shared updates exchange rows of weights: fast through memory, but over a network gradients are sent earlier and
   // overlap better.
   if (!comm().capabilities().direct_memory) program.disable.insert("shared_updates");
-  return std::make_unique<AllReduceProgram>(
-      shared_comm(), global, container, build,
-      dist::RankProgramOptions{.comm = &comm(), .shards = shards(), .shard_order = options_.shard_order});
+  return std::make_unique<AllReduceProgram>(shared_comm(), global, container, build,
+                                            dist::RankProgramOptions{.comm = &comm(),
+                                                                     .shards = shards(),
+                                                                     .shard_order = options_.shard_order,
+                                                                     .local_gradients = local_gradients});
 }
 
 void AllReduce::begin(const dist::TrainedState& state) {

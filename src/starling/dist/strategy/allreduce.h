@@ -31,12 +31,19 @@ class AllReduce final : public dist::RankStrategy {
   bool lockstep() const override { return true; }
   std::unique_ptr<runtime::Program> build(const graph::Graph& global, const Container& container,
                                           const runtime::BuildOptions& options) override;
+  // Logical shards are added in their order, batch by batch: there a rank's own sum would change the bits.
+  bool keeps_local_gradients() const override { return shards() == 0; }
+  std::unique_ptr<runtime::Program> build_part(const graph::Graph& global, const Container& container,
+                                               const runtime::BuildOptions& options) override;
   // Moves weights and optimizer state into the communicator's arena, if it has one, so that other ranks can read them.
   void begin(const dist::TrainedState& state) override;
   void after_update(std::int64_t step, double weight) override;
   std::vector<dist::LawCounter> counters() const override;
 
  private:
+  std::unique_ptr<runtime::Program> build(const graph::Graph& global, const Container& container,
+                                          const runtime::BuildOptions& options, bool local_gradients);
+
   AllReduceOptions options_;
   std::uint64_t steps_ = 0;
   double samples_ = 0;

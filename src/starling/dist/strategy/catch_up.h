@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace starling::dist {
@@ -14,13 +15,17 @@ class CatchUp {
   // True if the rows of `step`, the next to be made, are skipped. done: steps made by the foremost rank, as far as
   // known.
   bool leaves_out(std::int64_t step, std::int64_t done) {
+    most_behind_ = std::max(most_behind_, done - step);
     if (lag_ > 0 && done - step > lag_) until_ = done;
     return step < until_;
   }
 
+  std::int64_t most_behind() const { return most_behind_; }  // steps behind the foremost, at most
+
  private:
   std::int64_t lag_;
   std::int64_t until_ = 0;
+  std::int64_t most_behind_ = 0;
 };
 
 }  // namespace starling::dist

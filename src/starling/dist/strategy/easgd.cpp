@@ -147,6 +147,7 @@ void Easgd::begin(const dist::TrainedState& state) {
 
 // Synchronous pull of all ranks: x -= d here, the sum of all d is added to every copy of the centre.
 void Easgd::meet_all() {
+  const std::uint64_t before = exchanged(CommOp::all_reduce).bytes_received;
   std::vector<Work> works;
   for (std::size_t i = 0; i < weights_.size(); ++i) {
     dist::FlatTensors &x = weights_[i], &d = pulls_[i];
@@ -155,13 +156,13 @@ void Easgd::meet_all() {
     dist::scale_add(x.dtype(), x.count(), -1, d.data(), 1, x.data());
     works.push_back(
         comm().all_reduce(d.data(), d.data(), d.count(), d.dtype(), ReduceOp::sum, {.name = "easgd.pulls"}));
-    bytes_ += d.bytes();
   }
   for (std::size_t i = 0; i < weights_.size(); ++i) {
     weights_[i].unpack();
     works[i].wait();
     dist::scale_add(pulls_[i].dtype(), pulls_[i].count(), 1, pulls_[i].data(), 1, centre_[i].raw());
   }
+  bytes_ += exchanged(CommOp::all_reduce).bytes_received - before;
 }
 
 void Easgd::restored(std::int64_t step) {
@@ -192,8 +193,9 @@ void Easgd::meet_centre(std::int64_t step) {
   for (auto& x : weights_) x.pack();
   if (client_) {
     client_->line.tell({.kind = kMeet, .step = step + 1}, weights_);
+    const std::uint64_t before = exchanged(CommOp::recv).bytes_received;
     foremost_ = client_->line.hear(pulls_).newest;
-    for (const auto& d : pulls_) bytes_ += 2 * d.bytes();
+    bytes_ += exchanged(CommOp::recv).bytes_received - before;
   } else {
     if (server_->coordinator) server_->coordinator->rethrow();
     for (std::size_t i = 0; i < weights_.size(); ++i)
@@ -266,6 +268,7 @@ dist::OpCounters Easgd::exchanged(CommOp op) const {
 std::vector<dist::LawCounter> Easgd::counters() const {
   std::vector<dist::LawCounter> all{{"steps", static_cast<double>(steps_)},
                                     {"left_out", static_cast<double>(left_out_)},
+                                    {"most_behind", static_cast<double>(catch_up_.most_behind())},
                                     {"meetings", static_cast<double>(meetings_)},
                                     {"elastic_bytes", static_cast<double>(bytes_)}};
   if (!server_) return all;

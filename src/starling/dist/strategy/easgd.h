@@ -67,7 +67,8 @@ class Easgd final : public dist::RankStrategy {
   bool explored_ = false;  // weights have changed since last set to the centre
   dist::CatchUp catch_up_;
   std::int64_t foremost_ = 0, asked_ = -1;  // steps of the foremost rank, and the step at which this was asked
-  std::int64_t steps_ = 0, meetings_ = 0, bytes_ = 0, left_out_ = 0;
+  std::int64_t steps_ = 0, meetings_ = 0, left_out_ = 0;
+  std::uint64_t bytes_ = 0;  // received in pulls, as the communicator counts
 };
 
 }  // namespace starling

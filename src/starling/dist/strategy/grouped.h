@@ -21,6 +21,11 @@ class Grouped final : public RankStrategy {
   bool global_program() const override { return true; }
   std::unique_ptr<runtime::Program> build(const graph::Graph& global, const Container& container,
                                           const runtime::BuildOptions& options) override;
+  bool keeps_local_gradients() const override { return inside_->keeps_local_gradients(); }
+  std::unique_ptr<runtime::Program> build_part(const graph::Graph& global, const Container& container,
+                                               const runtime::BuildOptions& options) override {
+    return inside_->build_part(global, container, options);
+  }
   void begin(const TrainedState& state) override;
   void restored(std::int64_t step) override;
   void after_update(std::int64_t step, double weight) override;

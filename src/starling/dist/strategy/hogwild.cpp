@@ -58,6 +58,7 @@ void Hogwild::begin(const dist::TrainedState& state) {
           weight.name);
     rules_.push_back(std::move(rule));
   }
+  comm().barrier({.name = "hogwild.begin"}).wait();  // all have read what came before
   sent_before_ = comm().journal().total().bytes_sent;
 }
 
@@ -88,12 +89,18 @@ void Hogwild::update(const Rule& rule, const Tensor& gradient, dist::RacySgd how
     written_ += racy_sgd(how, w.dtype(), w.numel(), w.raw(), at(rule.velocity, 0), gradient.raw());
     return;
   }
-  const Tensor rows = rows_of(gradient), values = row_values(gradient);
+  const Tensor each = coalesce(gradient);  // a row that occurs twice is one step
+  const Tensor rows = rows_of(each), values = row_values(each);
+  check(gradient.type() == w.type(), "[hogwild] expected a gradient {}, got rows of {}", to_string(w.type()),
+        to_string(gradient.type()));
   const std::int64_t row = w.size(0) > 0 ? w.numel() / w.size(0) : 0;
   for (std::int64_t i = 0; i < rows.numel(); ++i) {
-    const std::int64_t element = rows.data<std::int64_t>()[i] * row;
+    const std::int64_t number = rows.data<std::int64_t>()[i];
+    check(number >= 0 && number < w.size(0), "[hogwild] expected rows of {}, got row {}", to_string(w.type()), number);
+    const std::int64_t element = number * row;
     written_ += racy_sgd(how, w.dtype(), row, at(w, element), at(rule.velocity, element), at(values, i * row));
   }
+  rows_written_ += rows.numel();
 }
 
 void Hogwild::exchange(dist::GradientStep& step) {
@@ -115,7 +122,9 @@ void Hogwild::settle() { comm().barrier({.name = "hogwild.settle"}).wait(); }
 std::vector<dist::LawCounter> Hogwild::counters() const {
   return {{"updates", static_cast<double>(updates_)},
           {"left_out", static_cast<double>(left_out_)},
+          {"most_behind", static_cast<double>(catch_up_.most_behind())},
           {"elements_written", static_cast<double>(written_)},
+          {"rows_written", static_cast<double>(rows_written_)},
           {"shared_bytes", memory_ ? static_cast<double>(memory_->bytes()) : 0},
           {"bytes_sent", static_cast<double>(comm().journal().total().bytes_sent - sent_before_)}};
 }

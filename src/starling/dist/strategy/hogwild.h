@@ -30,6 +30,7 @@ class Hogwild final : public dist::RankStrategy {
   void restored(std::int64_t step) override;
   bool exchanges_gradients() const override { return true; }
   bool updates() const override { return true; }
+  bool takes_rows() const override { return true; }
   bool closed(std::int64_t step) override;
   void exchange(dist::GradientStep& step) override;
   void settle() override;  // barrier
@@ -56,7 +57,7 @@ class Hogwild final : public dist::RankStrategy {
   std::vector<Rule> rules_;  // by index of the weight
   Tensor done_{};            // shared: steps made, by rank
   dist::CatchUp catch_up_;
-  std::int64_t updates_ = 0, written_ = 0, left_out_ = 0;
+  std::int64_t updates_ = 0, written_ = 0, rows_written_ = 0, left_out_ = 0;
   std::uint64_t sent_before_ = 0;  // bytes the communicator had sent when training began
 };
 

@@ -57,10 +57,11 @@ double LocalSgd::agree_on_samples() {
 void LocalSgd::average(dist::FlatTensors& flat, double share) {
   flat.pack();
   dist::scale_add(flat.dtype(), flat.count(), share, flat.data(), 0, flat.data());
+  const std::uint64_t before = exchanged(CommOp::all_reduce).bytes_received;
   comm()
       .all_reduce(flat.data(), flat.data(), flat.count(), flat.dtype(), ReduceOp::sum, {.name = "local_sgd.average"})
       .wait();
-  averaged_bytes_ += flat.bytes();
+  averaged_bytes_ += exchanged(CommOp::all_reduce).bytes_received - before;
 }
 
 // v = m·v + (anchor - mean); anchor -= lr · (nesterov ? (anchor - mean) + m·v : v), and the weights are the anchor.

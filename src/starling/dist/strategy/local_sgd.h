@@ -50,7 +50,8 @@ class LocalSgd final : public dist::RankStrategy {
   bool own_state_ = false;                  // moments differ between ranks
   Tensor samples_;                          // f64 count of this rank's samples since the last average
   bool together_ = true;
-  std::int64_t steps_ = 0, syncs_ = 0, averaged_bytes_ = 0;
+  std::int64_t steps_ = 0, syncs_ = 0;
+  std::uint64_t averaged_bytes_ = 0;  // received in averages, as the communicator counts
 };
 
 }  // namespace starling

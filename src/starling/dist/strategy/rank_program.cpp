@@ -20,6 +20,23 @@ std::vector<Layout> split_arguments(const graph::Graph& global, std::size_t argu
   return layouts;
 }
 
+// Marks the reads of gradient slots as terms of a sum, each rank's own.
+graph::Graph with_local_slots(graph::Graph global) {
+  const auto is_slot = [&](const Tensor& tensor) {
+    return std::any_of(global.variables.begin(), global.variables.end(), [&](const graph::GraphVariable& variable) {
+      const Tensor slot = variable.tensor.defined() ? variable.tensor.grad() : Tensor();
+      return slot.defined() && same(slot, tensor);
+    });
+  };
+  for (graph::NodeId id = 0; id < global.size(); ++id) {
+    const graph::Node& node = global.node(id);
+    if (!graph::is_op(node, "variable")) continue;
+    const Tensor& tensor = global.variables[static_cast<std::size_t>(graph::source_index(node))].tensor;
+    if (tensor.defined() && is_slot(tensor)) global.value(node.out[0]).layouts = {Layout::partial()};
+  }
+  return global;
+}
+
 // Allocator of gradients: memory that other ranks can read, so that they are reduced in place.
 std::shared_ptr<Allocator> arena_for(const runtime::Executable& executable, const Comm& comm) {
   return executable.device().kind == DeviceKind::cpu ? comm.arena() : nullptr;
@@ -36,7 +53,8 @@ RankProgram::RankProgram(const graph::Graph& global, const Container& container,
                .shards = options.shards,
                .shard_order = options.shard_order,
                .program = build.program} {
-  runtime::BuiltProgram built = runtime::build_program(global, context_);
+  runtime::BuiltProgram built =
+      runtime::build_program(options.local_gradients ? with_local_slots(global) : global, context_);
   reports_ = std::move(built.reports);
   instance_ = std::make_unique<runtime::Instance>(
       built.executable, container,

@@ -15,6 +15,7 @@ struct RankProgramOptions {
   Comm* comm = nullptr;  // this rank's communicator; outlives the program
   int shards = 0;        // > 0: deterministic, with so many logical shards
   std::string shard_order = "shard";
+  bool local_gradients = false;  // gradient slots hold this rank's terms; the program that consumes them reduces them
 };
 
 // One rank's part of a global program, with its memory and the threads of the build options: arguments of rank > 0 are

@@ -82,6 +82,14 @@ class RankStrategy : public runtime::Strategy {
   std::unique_ptr<runtime::Program> build(const graph::Graph& global, const Container& container,
                                           const runtime::BuildOptions& options) override;
 
+  // True if build_part() keeps gradients apart: a program that adds to gradient slots leaves this rank's terms in them,
+  // without communication, and the one that consumes the slots reduces them. Both are then built by build_part().
+  virtual bool keeps_local_gradients() const { return false; }
+  virtual std::unique_ptr<runtime::Program> build_part(const graph::Graph& global, const Container& container,
+                                                       const runtime::BuildOptions& options) {
+    return build(global, container, options);
+  }
+
   // Collective. Default: broadcasts rank 0's values.
   virtual void begin(const TrainedState& state);
   // Collective: called after the tensors of begin and tensors() were restored from a checkpoint taken at this step.
@@ -98,6 +106,9 @@ class RankStrategy : public runtime::Strategy {
   // True if exchange() also makes the update, with the hyper-parameters of TrainedState::rule; gradient clipping and
   // loss scaling are then not supported.
   virtual bool updates() const { return false; }
+
+  // True if exchange() takes row-sparse gradients as they are; else they are made dense for it.
+  virtual bool takes_rows() const { return false; }
 
   // `weight`: samples (or tokens) in this rank's update: of all ranks for a global program, else its own; after
   // exchange() the weight that it set. 0: no update was made.

@@ -8,6 +8,7 @@
 #include "starling/base/error.h"
 #include "starling/data/formats/host_bytes.h"
 #include "starling/dist/health/verdict.h"
+#include "starling/dist/strategy/step_parts.h"
 #include "starling/graph/tracer.h"
 #include "starling/ops/api/binary.h"
 #include "starling/ops/api/creation.h"
@@ -76,6 +77,8 @@ StepPrograms::StepPrograms(nn::Module& net, optim::Optimizer& optimizer, Objecti
       global_(ranks_ && ranks_->global_program()),
       exchanges_(ranks_ && ranks_->exchanges_gradients()),
       split_(options.accumulate > 1 || exchanges_),
+      parts_(split_ && global_ && ranks_->keeps_local_gradients() ? std::make_shared<dist::StepParts>(ranks_)
+                                                                  : nullptr),
       device_(device_of(net)),
       judges_(looks_at_gradients(options, device_)),
       inverse_(named_scalar("trainer.gradient_factor", 1, device_)),
@@ -112,12 +115,38 @@ TensorList StepPrograms::trace(std::span<const Tensor> in, const StepWants& want
     also(value);
   }
   if (kind == Kind::backward) {
+    if (takes_rows()) give_rows(out, returned);
     default_generator().next_step();
   } else {
     returned.wants_gradients = wants.gradients;
     finish(out, returned, made.loss.detach());
   }
   return out;
+}
+
+// Gradient slots are dense. For strategies that take rows, row-sparse gradients of a single batch leave the program as
+// results instead.
+bool StepPrograms::takes_rows() const { return exchanges_ && options_.accumulate == 1 && ranks_->takes_rows(); }
+
+void StepPrograms::give_rows(TensorList& out, Returned& returned) const {
+  for (const auto& [name, parameter] : net_.named_parameters()) {
+    const Tensor gradient = parameter.grad();
+    if (!gradient.defined() || !is_row_sparse(gradient)) continue;
+    returned.row_gradients.push_back(name);
+    out.push_back(rows_of(gradient).detach());
+    out.push_back(row_values(gradient).detach());
+    parameter.set_grad(Tensor());
+  }
+}
+
+void StepPrograms::put_rows(const TensorList& out, const Returned& returned, std::size_t next) const {
+  if (returned.row_gradients.empty()) return;
+  std::size_t given = 0;
+  for (const auto& [name, parameter] : net_.named_parameters()) {
+    if (given == returned.row_gradients.size() || name != returned.row_gradients[given]) continue;
+    parameter.set_grad(row_sparse(out[next + 2 * given], out[next + 2 * given + 1], parameter.shape()));
+    ++given;
+  }
 }
 
 // One finiteness flag per gradient. Gradients of several ranks are already summed here, so that all ranks see a bad
@@ -167,10 +196,11 @@ StepPrograms::Program& StepPrograms::find(const StepWants& wants, Kind kind) {
   Program& program = programs_[key];
   if (program.function) return program;
   program.returned = std::make_shared<Returned>();
-  program.function =
-      std::make_unique<CompiledFunction>([this, wants, kind, returned = program.returned](
-                                             std::span<const Tensor> in) { return trace(in, wants, kind, *returned); },
-                                         CompileOptions{.threads = options_.threads, .strategy = options_.strategy});
+  program.function = std::make_unique<CompiledFunction>(
+      [this, wants, kind, returned = program.returned](std::span<const Tensor> in) {
+        return trace(in, wants, kind, *returned);
+      },
+      CompileOptions{.threads = options_.threads, .strategy = parts_ ? parts_ : options_.strategy});
   return program;
 }
 
@@ -205,6 +235,7 @@ void StepPrograms::add(const Batch& batch) {
   if (returned.prediction) result_.values.prediction = out[next++];
   result_.values.activations.clear();
   for (const auto& name : returned.activations) result_.values.activations.push_back({name, out[next++]});
+  put_rows(out, returned, next);
   take(out, returned, next);
 }
 
@@ -259,7 +290,7 @@ double StepPrograms::exchange() {
     Tensor gradient = parameter.grad();
     if (!gradient.defined()) {
       gradient = zeros(parameter.shape(), parameter.dtype(), parameter.device());
-    } else if (factor != 1 || gradient.impl()->row_sparse || !gradient.contiguous()) {
+    } else if (is_row_sparse(gradient) ? factor != 1 || !ranks_->takes_rows() : factor != 1 || !gradient.contiguous()) {
       gradient = mul(dense(gradient), factor);
     }
     if (parameter.requires_grad()) parameter.set_grad(gradient);
@@ -310,7 +341,7 @@ void StepPrograms::update() {
           finish(out, *returned, Tensor());
           return out;
         },
-        CompileOptions{.threads = options_.threads});
+        CompileOptions{.threads = options_.threads, .strategy = parts_});
   }
   take(program.function->call({}), *program.returned, 0);
 }

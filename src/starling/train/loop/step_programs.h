@@ -29,7 +29,8 @@ struct StepOptions {
 };
 
 // Compiled programs of a training step. Normally one program does everything: forward, backward, clipping, update. With
-// gradient accumulation one program adds up the gradients of a batch and another makes the update. Outputs requested by
+// gradient accumulation one program adds up the gradients of a batch and another makes the update: it alone exchanges
+// gradients, once a step, where the strategy keeps them local until then. Outputs requested by
 // callbacks come from further programs, compiled on first request. With a RankStrategy a batch holds this rank's rows;
 // strategies that exchange gradients do so between the two programs.
 class StepPrograms {
@@ -67,6 +68,7 @@ class StepPrograms {
     bool prediction = false;
     std::vector<std::string> gradients{};
     std::vector<std::string> activations{};
+    std::vector<std::string> row_gradients{};  // names of gradients returned as rows and values
   };
   struct Program {
     std::unique_ptr<CompiledFunction> function;
@@ -78,6 +80,9 @@ class StepPrograms {
   TensorList trace(std::span<const Tensor> in, const StepWants& wants, Kind kind, Returned& returned);
   void finish(TensorList& out, Returned& returned, const Tensor& loss);
   Tensor judge(Returned& returned, const Tensor& loss) const;
+  bool takes_rows() const;
+  void give_rows(TensorList& out, Returned& returned) const;
+  void put_rows(const TensorList& out, const Returned& returned, std::size_t next) const;
   void update();
   double exchange();
   void drop_gradients() const;
@@ -92,6 +97,7 @@ class StepPrograms {
   bool global_;                                // programs are traced with the rows of all ranks
   bool exchanges_;                             // gradients are exchanged between backward and update
   bool split_;                                 // backward and update are two programs
+  std::shared_ptr<runtime::Strategy> parts_;   // strategy of both, where gradients stay local between them; else null
   Device device_;
   bool judges_;     // checks whether gradients are finite
   Tensor inverse_;  // variable: factor of the summed gradients before the update

@@ -80,6 +80,7 @@ nlohmann::ordered_json to_json(int rank, const RankStats& stats) {
   }
   return {{"rank", rank},
           {"samples_per_s", stats.samples_per_s()},
+          {"samples", stats.samples},
           {"left_out", stats.left_out},
           {"data_wait", share(stats.data_wait)},
           {"comm_wait", share(stats.waited())},

@@ -22,7 +22,8 @@ std::optional<int> straggler(std::span<const RankStats> ranks);
 // or it hardly matters.
 std::string describe_straggler(std::span<const RankStats> ranks);
 
-// {rank, samples_per_s, left_out (samples), data_wait, comm_wait (shares of its time), sent, received (bytes),
+// {rank, samples_per_s, samples (computed), left_out (samples), data_wait, comm_wait (shares of its time), sent,
+// received (bytes),
 //  wait: {all_reduce: seconds}}
 nlohmann::ordered_json to_json(int rank, const RankStats& stats);
 

@@ -43,8 +43,8 @@ NcclReduction reduction(ReduceOp reduce) {
 // One call on its way to NCCL.
 class Submission {
  public:
-  Submission(const NcclApi& api, const Call& call, const NcclTarget& target)
-      : api_(api), call_(call), target_(target), element_(element(call.dtype)) {}
+  Submission(const NcclApi& api, const Call& call, const NcclTarget& target, Traffic& handed)
+      : api_(api), call_(call), target_(target), element_(element(call.dtype)), handed_(handed) {}
 
   NcclResult run() {
     switch (call_.op) {
@@ -70,41 +70,61 @@ class Submission {
   }
   std::byte* recv_at(std::int64_t offset) const { return static_cast<std::byte*>(call_.recv) + bytes(offset); }
 
+  void gives(std::int64_t count) { handed_.bytes_sent += bytes(count); }
+  void takes(std::int64_t count) { handed_.bytes_received += bytes(count); }
+  // Each rank passes `rounds` pieces of one P-th of the buffer on to the next.
+  void goes_round(std::int64_t whole, std::int64_t rounds) {
+    const std::size_t moved = bytes(whole) * static_cast<std::size_t>(rounds) / static_cast<std::size_t>(target_.world);
+    handed_.bytes_sent += moved;
+    handed_.bytes_received += moved;
+  }
+  // From one rank to all others or, of a reduction, the other way round.
+  void fans(bool from_here, std::int64_t count) {
+    if (target_.world > 1) from_here ? gives(count) : takes(count);
+  }
+
   NcclResult send(const void* data, std::int64_t count, int peer) {
     if (count == 0) return NcclResult::success;
+    if (peer != target_.rank) gives(count);
     return api_.send(data, units(count), element_.type, peer, target_.comm, target_.stream);
   }
   NcclResult recv(void* data, std::int64_t count, int peer) {
     if (count == 0) return NcclResult::success;
+    if (peer != target_.rank) takes(count);
     return api_.recv(data, units(count), element_.type, peer, target_.comm, target_.stream);
   }
 
   NcclResult all_reduce() {
     if (call_.count == 0) return NcclResult::success;
+    goes_round(call_.count, 2 * (target_.world - 1));
     return api_.all_reduce(call_.send, call_.recv, units(call_.count), element_.type, reduction(call_.reduce),
                            target_.comm, target_.stream);
   }
 
   NcclResult broadcast() {
     if (call_.count == 0) return NcclResult::success;
+    fans(call_.peer == target_.rank, call_.count);
     return api_.broadcast(call_.send, call_.recv, units(call_.count), element_.type, call_.peer, target_.comm,
                           target_.stream);
   }
 
   NcclResult reduce_scatter() {
     if (call_.count == 0) return NcclResult::success;
+    goes_round(call_.count * target_.world, target_.world - 1);
     return api_.reduce_scatter(call_.send, call_.recv, units(call_.count), element_.type, reduction(call_.reduce),
                                target_.comm, target_.stream);
   }
 
   NcclResult all_gather() {
     if (call_.count == 0) return NcclResult::success;
+    goes_round(call_.count * target_.world, target_.world - 1);
     return api_.all_gather(call_.send, call_.recv, units(call_.count), element_.type, target_.comm, target_.stream);
   }
 
   // Uneven pieces: one reduction, or one broadcast, per owner, since NCCL's own collectives need pieces of equal size.
   NcclResult reduce_pieces() {
     return for_pieces([&](int owner, std::int64_t offset, std::int64_t count) {
+      fans(owner != target_.rank, count);
       return api_.reduce(send_at(offset), owner == target_.rank ? call_.recv : nullptr, units(count), element_.type,
                          reduction(call_.reduce), owner, target_.comm, target_.stream);
     });
@@ -112,6 +132,7 @@ class Submission {
 
   NcclResult broadcast_pieces() {
     return for_pieces([&](int owner, std::int64_t offset, std::int64_t count) {
+      fans(owner == target_.rank, count);
       const void* from = owner == target_.rank ? call_.send : recv_at(offset);
       return api_.broadcast(from, recv_at(offset), units(count), element_.type, owner, target_.comm, target_.stream);
     });
@@ -164,6 +185,7 @@ class Submission {
   const Call& call_;
   const NcclTarget& target_;
   const Element element_;
+  Traffic& handed_;
 };
 
 }  // namespace
@@ -175,8 +197,8 @@ void check_type(const Call& call) {
   }
 }
 
-NcclResult submit_nccl(const NcclApi& api, const Call& call, const NcclTarget& target) {
-  return Submission(api, call, target).run();
+NcclResult submit_nccl(const NcclApi& api, const Call& call, const NcclTarget& target, Traffic& handed) {
+  return Submission(api, call, target, handed).run();
 }
 
 }  // namespace starling::dist

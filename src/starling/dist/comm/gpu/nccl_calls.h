@@ -2,6 +2,7 @@
 
 #include "starling/dist/comm/call.h"
 #include "starling/dist/comm/gpu/nccl_api.h"
+#include "starling/dist/comm/journal.h"
 
 namespace starling::dist {
 
@@ -18,7 +19,9 @@ struct NcclTarget {
 void check_type(const Call& call);
 
 // Submits the NCCL operations that make up the call, inside a group opened by the caller. Returns the first failure.
-// Empty transfers are skipped.
-NcclResult submit_nccl(const NcclApi& api, const Call& call, const NcclTarget& target);
+// Empty transfers are skipped. Adds to `handed` what each call of the API was handed. NCCL does not tell what it moves:
+// a buffer that all ranks reduce counts as on a ring, 2(P-1)/P of it, a reduction to or a broadcast from one rank as
+// what this rank gives or takes.
+NcclResult submit_nccl(const NcclApi& api, const Call& call, const NcclTarget& target, Traffic& handed);
 
 }  // namespace starling::dist

@@ -108,7 +108,7 @@ class NcclComm final : public Comm {
     Launched& operation = operations_.slot(number);
     operation.started = false;
     api_->record(operation.ready, options_.producer);
-    log().moved(call.op, traffic(call));
+    log().moved(call.op, steps_of(call));
     if (is_point_to_point(call.op)) {
       pending_.push_back({number, call});
       pending_.back().call.name = {};  // the caller's string lives only for this call
@@ -290,7 +290,10 @@ class NcclComm final : public Comm {
     for (const Pending& p : calls) api_->stream_wait(lane.stream, operations_.slot(p.number).ready);
     expect(api_->group_start(), lane.comm, "ncclGroupStart");
     for (const Pending& p : calls) {
-      expect(submit_nccl(*api_, p.call, {rank(), size(), lane.comm, lane.stream, word_}), lane.comm, name(p.call.op));
+      Traffic handed;
+      const NcclTarget target{rank(), size(), lane.comm, lane.stream, word_};
+      expect(submit_nccl(*api_, p.call, target, handed), lane.comm, name(p.call.op));
+      log().moved(p.call.op, handed);
     }
     settle(api_->group_end(), lane.comm, deadline, "ncclGroupEnd");
     for (const Pending& p : calls) {
@@ -306,16 +309,15 @@ class NcclComm final : public Comm {
     if (!await(old, deadline)) expire(old);
   }
 
-  Traffic traffic(const Call& call) const {
-    const auto bytes = static_cast<std::uint64_t>(whole_length(call, size())) * size_of(call.dtype);
-    const auto others = static_cast<std::uint64_t>(size() - 1), world = static_cast<std::uint64_t>(size());
+  Traffic steps_of(const Call& call) const {
+    const auto others = static_cast<std::uint64_t>(size() - 1);
     switch (call.op) {
-      case CommOp::all_reduce: return {2 * bytes * others / world, 2 * bytes * others / world, 2 * others, 2 * others};
+      case CommOp::all_reduce: return {.steps = 2 * others, .messages = 2 * others};
       case CommOp::reduce_scatter:
       case CommOp::all_gather:
-      case CommOp::all_to_all: return {bytes * others / world, bytes * others / world, others, others};
-      case CommOp::send: return {bytes, 0, 1, 1};
-      case CommOp::recv: return {0, bytes, 1, 0};
+      case CommOp::all_to_all: return {.steps = others, .messages = others};
+      case CommOp::send: return {.steps = 1, .messages = 1};
+      case CommOp::recv: return {.steps = 1};
       default: return {};
     }
   }

@@ -232,9 +232,11 @@ bool Collectives::reduce_small(Operation& op) {
                                                             : block_.in_slot(call.sequence, r));
   }
   const auto size = static_cast<std::int64_t>(size_of(call.dtype));
+  PieceTally tally(block_.traffic(), rank_, call.op);
   for (std::int64_t b = 0; b < call.count; b += kReduceBlock) {
-    reduce_block(call.dtype, call.reduce, op.operands, b, std::min(kReduceBlock, call.count - b),
-                 static_cast<std::byte*>(call.recv) + b * size);
+    const std::int64_t n = std::min(kReduceBlock, call.count - b);
+    reduce_block(call.dtype, call.reduce, op.operands, b, n, static_cast<std::byte*>(call.recv) + b * size);
+    for (int r = 0; r < size_; ++r) tally.moved(r, rank_, n * size);
   }
   op.way = Way::over;
   return true;
@@ -243,7 +245,8 @@ bool Collectives::reduce_small(Operation& op) {
 bool Collectives::take_small(Operation& op) {
   if (op.call.op == CommOp::split) return false;
   op.pieces->set_width(std::numeric_limits<std::int64_t>::max() / 16);
-  op.pieces->take(0, op.sources);
+  PieceTally tally(block_.traffic(), rank_, op.call.op);
+  op.pieces->take(0, op.sources, tally);
   op.way = Way::over;
   return true;
 }

@@ -47,7 +47,10 @@ bool Collectives::run_unit(Operation& op) {
     if (visit.refused()) return false;
     const std::uint64_t unit = count_one(claims.taken, sequence, units);
     if (unit < units) {
-      op.exchange->run(static_cast<std::int64_t>(unit));
+      {
+        PieceTally tally(block_.traffic(), rank_, op.call.op);
+        op.exchange->run(static_cast<std::int64_t>(unit), tally);
+      }
       moved = true;
       if (count_one(claims.done, sequence, units) + 1 == units) notify_others();
     }

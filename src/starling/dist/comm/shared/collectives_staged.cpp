@@ -69,7 +69,8 @@ bool Collectives::reduce_share(Operation& op) {
   {
     const SharedWorld::Visit visit(world_);
     if (visit.refused()) return false;
-    op.pieces->reduce_share(op.reduced, op.sources, block_.result(chunk));
+    PieceTally tally(block_.traffic(), rank_, op.call.op);
+    op.pieces->reduce_share(op.reduced, op.sources, block_.result(chunk), tally);
   }
   ++op.reduced;
   block_.flags(rank_).reduced.store(chunk + 1);
@@ -87,11 +88,12 @@ bool Collectives::take_part(Operation& op) {
   {
     const SharedWorld::Visit visit(world_);
     if (visit.refused()) return false;
+    PieceTally tally(block_.traffic(), rank_, op.call.op);
     if (sums) {
-      op.pieces->take_shares(op.taken, block_.result(chunk));
+      op.pieces->take_shares(op.taken, block_.result(chunk), tally);
     } else {
       set_sources(op, op.taken);
-      op.pieces->take(op.taken, op.sources);
+      op.pieces->take(op.taken, op.sources, tally);
     }
   }
   ++op.taken;

@@ -45,18 +45,18 @@ void Exchange::open(std::span<const Post> posts, std::int64_t least) {
   units_ = moves ? (offsets_.back() + unit_ - 1) / unit_ : 0;
 }
 
-void Exchange::run(std::int64_t unit) const {
+void Exchange::run(std::int64_t unit, PieceTally& tally) const {
   const std::int64_t begin = unit * unit_;
   const std::int64_t end = std::min(begin + unit_, offsets_.back());
   switch (posts_[0].fingerprint.op) {
     case CommOp::all_reduce:
-    case CommOp::sum_shards: return reduce_to_all(begin, end);
-    case CommOp::reduce_scatter: return reduce_to_owner(begin, end);
+    case CommOp::sum_shards: return reduce_to_all(begin, end, tally);
+    case CommOp::reduce_scatter: return reduce_to_owner(begin, end, tally);
     case CommOp::all_gather:
-    case CommOp::all_to_all: return gather(begin, end);
-    case CommOp::broadcast: return broadcast(begin, end);
+    case CommOp::all_to_all: return gather(begin, end, tally);
+    case CommOp::broadcast: return broadcast(begin, end, tally);
     case CommOp::gather:
-    case CommOp::scatter: return through_root(begin, end);
+    case CommOp::scatter: return through_root(begin, end, tally);
     default: return;
   }
 }
@@ -70,7 +70,22 @@ void Exchange::for_pieces(std::int64_t begin, std::int64_t end, Body body) const
   }
 }
 
-void Exchange::reduce_to_all(std::int64_t begin, std::int64_t end) const {
+// Owners of a range of a buffer that all ranks reduce, with the bytes of each.
+SmallVector<Exchange::Owned, 4> Exchange::owners_of(std::int64_t begin, std::int64_t end) const {
+  const auto size = static_cast<std::int64_t>(size_of(posts_[0].fingerprint.dtype));
+  const auto world = static_cast<std::int64_t>(posts_.size());
+  const std::int64_t count = offsets_.back();
+  SmallVector<Owned, 4> owners;
+  std::int64_t from = begin;
+  for (std::int64_t r = begin * world / count; from < end; ++r) {
+    const std::int64_t to = std::min(end, count * (r + 1) / world);
+    if (to > from) owners.push_back({static_cast<int>(r), (to - from) * size});
+    from = std::max(from, to);
+  }
+  return owners;
+}
+
+void Exchange::reduce_to_all(std::int64_t begin, std::int64_t end, PieceTally& tally) const {
   const Fingerprint& f = posts_[0].fingerprint;
   const auto size = static_cast<std::int64_t>(size_of(f.dtype));
   if (posts_.size() == 1 && sources_.size() == 1) {  // single source: a copy, or nothing when in place
@@ -80,12 +95,19 @@ void Exchange::reduce_to_all(std::int64_t begin, std::int64_t end) const {
   for (std::int64_t b = begin; b < end; b += kReduceBlock) {
     const std::int64_t n = std::min(kReduceBlock, end - b);
     std::byte* result = posts_[0].recv + b * size;
+    const auto owners = owners_of(b, b + n);
     reduce_block(f.dtype, f.reduce, sources_, b, n, result);
-    for (const Post& post : posts_) copy_bytes(post.recv + b * size, result, n * size);
+    for (int r = 0; r < static_cast<int>(posts_.size()); ++r) {
+      for (const Owned& part : owners) tally.moved(r, part.owner, part.bytes * posts_[at(r)].shards);
+    }
+    for (int r = 0; r < static_cast<int>(posts_.size()); ++r) {
+      copy_bytes(posts_[at(r)].recv + b * size, result, n * size);
+      for (const Owned& part : owners) tally.moved(part.owner, r, part.bytes);
+    }
   }
 }
 
-void Exchange::reduce_to_owner(std::int64_t begin, std::int64_t end) const {
+void Exchange::reduce_to_owner(std::int64_t begin, std::int64_t end, PieceTally& tally) const {
   const Fingerprint& f = posts_[0].fingerprint;
   const auto size = static_cast<std::int64_t>(size_of(f.dtype));
   alignas(64) std::byte block[kReduceBlock * 8];
@@ -93,12 +115,13 @@ void Exchange::reduce_to_owner(std::int64_t begin, std::int64_t end) const {
     for (std::int64_t b = from; b < to; b += kReduceBlock) {
       const std::int64_t n = std::min(kReduceBlock, to - b);
       reduce_block(f.dtype, f.reduce, sources_, b, n, block);
+      for (int r = 0; r < static_cast<int>(posts_.size()); ++r) tally.moved(r, owner, n * size);
       copy_bytes(posts_[at(owner)].recv + (b - offsets_[at(owner)]) * size, block, n * size);
     }
   });
 }
 
-void Exchange::gather(std::int64_t begin, std::int64_t end) const {
+void Exchange::gather(std::int64_t begin, std::int64_t end, PieceTally& tally) const {
   const Fingerprint& f = posts_[0].fingerprint;
   const auto size = static_cast<std::int64_t>(size_of(f.dtype));
   const bool personal = f.op == CommOp::all_to_all;
@@ -106,27 +129,33 @@ void Exchange::gather(std::int64_t begin, std::int64_t end) const {
     for (int to = 0; to < static_cast<int>(posts_.size()); ++to) {
       const std::int64_t start = b - offsets_[at(from)] + (personal ? to * f.count : 0);
       copy_bytes(posts_[at(to)].recv + b * size, posts_[at(from)].send + start * size, (e - b) * size);
+      tally.moved(from, to, (e - b) * size);
     }
   });
 }
 
-void Exchange::through_root(std::int64_t begin, std::int64_t end) const {
+void Exchange::through_root(std::int64_t begin, std::int64_t end, PieceTally& tally) const {
   const Fingerprint& f = posts_[0].fingerprint;
   const auto size = static_cast<std::int64_t>(size_of(f.dtype));
   const Post& root = posts_[at(f.root)];
   for_pieces(begin, end, [&](int rank, std::int64_t b, std::int64_t e) {
     const Post& post = posts_[at(rank)];
     const std::int64_t start = b - offsets_[at(rank)];
-    if (f.op == CommOp::gather) return copy_bytes(root.recv + b * size, post.send + start * size, (e - b) * size);
+    if (f.op == CommOp::gather) {
+      copy_bytes(root.recv + b * size, post.send + start * size, (e - b) * size);
+      return tally.moved(rank, f.root, (e - b) * size);
+    }
     copy_bytes(post.recv + start * size, root.send + b * size, (e - b) * size);
+    tally.moved(f.root, rank, (e - b) * size);
   });
 }
 
-void Exchange::broadcast(std::int64_t begin, std::int64_t end) const {
+void Exchange::broadcast(std::int64_t begin, std::int64_t end, PieceTally& tally) const {
   const Fingerprint& f = posts_[0].fingerprint;
   const auto size = static_cast<std::int64_t>(size_of(f.dtype));
-  for (const Post& post : posts_) {
-    copy_bytes(post.recv + begin * size, posts_[at(f.root)].send + begin * size, (end - begin) * size);
+  for (int r = 0; r < static_cast<int>(posts_.size()); ++r) {
+    copy_bytes(posts_[at(r)].recv + begin * size, posts_[at(f.root)].send + begin * size, (end - begin) * size);
+    tally.moved(f.root, r, (end - begin) * size);
   }
 }
 

@@ -5,8 +5,10 @@
 #include <span>
 #include <vector>
 
+#include "starling/base/small_vector.h"
 #include "starling/dist/comm/fingerprint.h"
 #include "starling/dist/comm/journal.h"
+#include "starling/dist/comm/traffic_table.h"
 
 namespace starling::dist {
 
@@ -34,14 +36,21 @@ class Exchange {
   // power of two.
   void open(std::span<const Post> posts, std::int64_t least = kUnitBytes);
   std::int64_t units() const { return units_; }
-  void run(std::int64_t unit) const;
+  // Counts what it reads and copies. A buffer that all ranks reduce has owners, rank r of piece r: the owner reads the
+  // others' copies of its piece, and the others read the result. So counts do not depend on which thread ran a unit.
+  void run(std::int64_t unit, PieceTally& tally) const;
 
  private:
-  void reduce_to_all(std::int64_t begin, std::int64_t end) const;
-  void reduce_to_owner(std::int64_t begin, std::int64_t end) const;
-  void gather(std::int64_t begin, std::int64_t end) const;
-  void through_root(std::int64_t begin, std::int64_t end) const;
-  void broadcast(std::int64_t begin, std::int64_t end) const;
+  void reduce_to_all(std::int64_t begin, std::int64_t end, PieceTally& tally) const;
+  void reduce_to_owner(std::int64_t begin, std::int64_t end, PieceTally& tally) const;
+  void gather(std::int64_t begin, std::int64_t end, PieceTally& tally) const;
+  void through_root(std::int64_t begin, std::int64_t end, PieceTally& tally) const;
+  void broadcast(std::int64_t begin, std::int64_t end, PieceTally& tally) const;
+  struct Owned {
+    int owner;
+    std::int64_t bytes;
+  };
+  SmallVector<Owned, 4> owners_of(std::int64_t begin, std::int64_t end) const;
   template <class Body>
   void for_pieces(std::int64_t begin, std::int64_t end, Body body) const;
 
@@ -52,9 +61,7 @@ class Exchange {
   std::int64_t unit_ = 0;  // elements
 };
 
-// Traffic of the direct exchange for one rank: it owns piece `rank` of the buffer, reads the others' copies of it, and
-// the others read the result. Same volume as the ring (2(P-1)/P n bytes), in 2 steps. Independent of which thread ran a
-// unit.
-Traffic traffic_of(const Call& call, int rank, int world);
+// Steps and messages of the direct exchange for one rank, by its plan; bytes are counted as they move.
+Traffic steps_of(const Call& call, int rank, int world);
 
 }  // namespace starling::dist

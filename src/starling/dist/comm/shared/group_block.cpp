@@ -8,8 +8,8 @@
 namespace starling::dist {
 
 struct GroupBlock::Offsets {
-  std::size_t flags, claims, arrivals, posts, pairs, statuses, messages, in_slot, staging, results, message_inline,
-      message_chunks, end;
+  std::size_t flags, claims, arrivals, posts, pairs, statuses, moved, messages, in_slot, staging, results,
+      message_inline, message_chunks, end;
 
   explicit Offsets(int ranks) {
     const auto size = static_cast<std::size_t>(ranks);
@@ -26,6 +26,7 @@ struct GroupBlock::Offsets {
     posts = next(kSharedSlots * size * sizeof(SharedPost), kLine);
     pairs = next(size * size * sizeof(PairFlags), kLine);
     statuses = next(size * rank_status_bytes(ranks), kLine);
+    moved = next(TrafficTable::entries(ranks) * sizeof(MovedBytes), kLine);
     // Sparse from here on: pages exist only once used.
     messages = next(size * size * 2 * kSharedMessages * sizeof(MessagePost), kPage);
     in_slot = next(kSharedSlots * size * kInlineStep, kPage);
@@ -59,6 +60,7 @@ GroupBlock GroupBlock::make(std::byte* data, int size, std::string_view label) {
   make_all(block.arrivals_, kSharedSlots * ranks);
   make_all(block.posts_, kSharedSlots * ranks);
   make_all(block.pairs_, ranks * ranks);
+  make_all(block.moved_, TrafficTable::entries(size));
   std::fill_n(block.statuses_, ranks * rank_status_bytes(size), std::byte{0});
   return block;
 }
@@ -72,6 +74,7 @@ GroupBlock::GroupBlock(std::byte* data)
   posts_ = reinterpret_cast<SharedPost*>(data + at.posts);
   pairs_ = reinterpret_cast<PairFlags*>(data + at.pairs);
   messages_ = reinterpret_cast<MessagePost*>(data + at.messages);
+  moved_ = reinterpret_cast<MovedBytes*>(data + at.moved);
   statuses_ = data + at.statuses;
   inline_ = data + at.in_slot;
   staging_ = data + at.staging;

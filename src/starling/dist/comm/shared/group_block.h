@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "starling/dist/comm/fingerprint.h"
+#include "starling/dist/comm/traffic_table.h"
 
 namespace starling::dist {
 
@@ -108,6 +109,8 @@ class GroupBlock {
   std::byte* staging(int rank, std::uint64_t chunk) const;
   std::byte* result(std::uint64_t chunk) const { return results_ + chunk % kChunks * kChunkBytes; }
 
+  TrafficTable traffic() const { return {moved_, size_}; }
+
   std::span<std::byte> status(int rank) const;  // status of the rank, as bytes
 
   PairFlags& pair(int from, int to) const { return pairs_[index(from, to)]; }
@@ -134,6 +137,7 @@ class GroupBlock {
   SharedPost* posts_;
   PairFlags* pairs_;
   MessagePost* messages_;
+  MovedBytes* moved_;
   std::byte *statuses_, *inline_, *staging_, *results_, *message_inline_, *message_chunks_;
 };
 

@@ -147,6 +147,7 @@ bool Messages::take(int peer, Line& line, Pending& message) {
     const SharedWorld::Visit visit(world_);
     if (visit.refused()) return false;
     if (bytes > 0) std::memcpy(message.data + line.moved, from, bytes);
+    block_.traffic().add_message(rank_, peer, rank_, bytes);
   }
   line.moved += bytes;
   if (post.where == BufferLocation::outside) {

@@ -138,16 +138,16 @@ const std::byte* Pieces::from(Sources sources, int rank, std::int64_t part, int 
   return source.data + ((personal() ? offset(to) : 0) + part * width_) * size_;
 }
 
-// Reduces a range of all ranks' data for `to` into one or two places.
-void Pieces::reduce(std::int64_t part, Sources sources, const Range& range, int to, std::byte* first,
-                    std::byte* second) const {
+// Reduces a range of all ranks' data for this rank into one or two places.
+void Pieces::reduce(std::int64_t part, Sources sources, const Range& range, std::byte* first, std::byte* second,
+                    PieceTally& tally) const {
   operands_.clear();
+  const auto rows = [&](int r) { return shards_.empty() ? 1u : shards_[static_cast<std::size_t>(r)]; };
   for (int r = 0; r < world_; ++r) {
-    const std::byte* data = from(sources, r, part, to);
+    const std::byte* data = from(sources, r, part, rank_);
     const bool image = r != rank_ && sources[static_cast<std::size_t>(r)].image;
     const std::int64_t row = (image ? width_ : call_.count) * size_;
-    const std::uint32_t rows = shards_.empty() ? 1 : shards_[static_cast<std::size_t>(r)];
-    for (std::uint32_t k = 0; k < rows; ++k) operands_.push_back(data + k * row);
+    for (std::uint32_t k = 0; k < rows(r); ++k) operands_.push_back(data + k * row);
   }
   if (operands_.size() == 1) {  // a no-op for one rank in place
     const std::byte* only = static_cast<const std::byte*>(operands_[0]) + (range.begin - part * width_) * size_;
@@ -167,31 +167,33 @@ void Pieces::reduce(std::int64_t part, Sources sources, const Range& range, int 
     const std::int64_t n = std::min(kReduceBlock, range.end - b);
     fetch_from(b + n);
     reduce_block(call_.dtype, call_.reduce, operands_, b - part * width_, n, block);
+    for (int r = 0; r < world_; ++r) tally.moved(r, rank_, n * size_ * rows(r));
     copy_bytes(first + (b - range.begin) * size_, block, n * size_);
     if (second) copy_bytes(second + (b - range.begin) * size_, block, n * size_);
   }
 }
 
-void Pieces::copy(std::int64_t to, const std::byte* from, std::int64_t count) const {
+void Pieces::copy(int source, std::int64_t to, const std::byte* from, std::int64_t count, PieceTally& tally) const {
   take_bytes(static_cast<std::byte*>(call_.recv) + to * size_, from, count * size_);
+  tally.moved(source, rank_, count * size_);
 }
 
-void Pieces::take(std::int64_t part, Sources sources) const {
+void Pieces::take(std::int64_t part, Sources sources, PieceTally& tally) const {
   auto* recv = static_cast<std::byte*>(call_.recv);
   switch (call_.op) {
     case CommOp::all_reduce:
     case CommOp::sum_shards:
     case CommOp::reduce_scatter: {
       const Range r = range(part, length(rank_));
-      return reduce(part, sources, r, rank_, recv + r.begin * size_, nullptr);
+      return reduce(part, sources, r, recv + r.begin * size_, nullptr, tally);
     }
     case CommOp::broadcast: {
       const Range r = range(part, call_.count);
-      return copy(r.begin, from(sources, call_.peer, part, rank_), r.count());
+      return copy(call_.peer, r.begin, from(sources, call_.peer, part, rank_), r.count(), tally);
     }
     case CommOp::scatter: {
       const Range r = range(part, length(rank_));
-      return copy(r.begin, from(sources, call_.peer, part, rank_), r.count());
+      return copy(call_.peer, r.begin, from(sources, call_.peer, part, rank_), r.count(), tally);
     }
     case CommOp::all_gather:
     case CommOp::gather:
@@ -199,7 +201,7 @@ void Pieces::take(std::int64_t part, Sources sources) const {
       if (call_.op == CommOp::gather && rank_ != call_.peer) return;
       for (int s = 0; s < world_; ++s) {
         const Range r = range(part, length(s));
-        copy(offset(s) + r.begin, from(sources, s, part, rank_), r.count());
+        copy(s, offset(s) + r.begin, from(sources, s, part, rank_), r.count(), tally);
       }
       return;
     }
@@ -207,16 +209,18 @@ void Pieces::take(std::int64_t part, Sources sources) const {
   }
 }
 
-void Pieces::reduce_share(std::int64_t part, Sources sources, std::byte* result) const {
+void Pieces::reduce_share(std::int64_t part, Sources sources, std::byte* result, PieceTally& tally) const {
   const Range whole = range(part, call_.count), own = share(whole, rank_);
   auto* recv = static_cast<std::byte*>(call_.recv);
-  reduce(part, sources, own, rank_, recv + own.begin * size_, result + (own.begin - whole.begin) * size_);
+  reduce(part, sources, own, recv + own.begin * size_, result + (own.begin - whole.begin) * size_, tally);
 }
 
-void Pieces::take_shares(std::int64_t part, const std::byte* result) const {
-  const Range whole = range(part, call_.count), own = share(whole, rank_);
-  copy(whole.begin, result, own.begin - whole.begin);
-  copy(own.end, result + (own.end - whole.begin) * size_, whole.end - own.end);
+void Pieces::take_shares(std::int64_t part, const std::byte* result, PieceTally& tally) const {
+  const Range whole = range(part, call_.count);
+  for (int r = 0; r < world_; ++r) {
+    const Range one = share(whole, r);
+    if (r != rank_) copy(r, one.begin, result + (one.begin - whole.begin) * size_, one.count(), tally);
+  }
 }
 
 }  // namespace starling::dist

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "starling/dist/comm/call.h"
+#include "starling/dist/comm/traffic_table.h"
 
 namespace starling::dist {
 
@@ -12,6 +13,8 @@ namespace starling::dist {
 // or the image of one part, made by stage().
 //
 // Sums cut into parts take two phases: each rank reduces its share of the part, then copies the others' shares.
+//
+// A tally is told what this rank reads of the others' data. Staging is no traffic: it copies a rank's own data.
 class Pieces {
  public:
   // Arguments are kept by reference. operands: scratch space. shards: per rank, for sum_shards only.
@@ -38,12 +41,12 @@ class Pieces {
   using Sources = std::span<const Source>;  // by rank; this rank's own entry is ignored
 
   // One-phase operations: writes this rank's result of a part. For sums every rank reduces the whole part.
-  void take(std::int64_t part, Sources sources) const;
+  void take(std::int64_t part, Sources sources, PieceTally& tally) const;
 
   // First phase: reduces this rank's share into `result` (the image of a part) and into its receive buffer.
-  void reduce_share(std::int64_t part, Sources sources, std::byte* result) const;
+  void reduce_share(std::int64_t part, Sources sources, std::byte* result, PieceTally& tally) const;
   // Second phase: copies the others' shares.
-  void take_shares(std::int64_t part, const std::byte* result) const;
+  void take_shares(std::int64_t part, const std::byte* result, PieceTally& tally) const;
 
  private:
   struct Range {
@@ -57,9 +60,9 @@ class Pieces {
   Range range(std::int64_t part, std::int64_t length) const;
   Range share(const Range& whole, int rank) const;
   const std::byte* from(Sources sources, int rank, std::int64_t part, int to) const;
-  void reduce(std::int64_t part, Sources sources, const Range& range, int to, std::byte* first,
-              std::byte* second) const;
-  void copy(std::int64_t to, const std::byte* from, std::int64_t count) const;
+  void reduce(std::int64_t part, Sources sources, const Range& range, std::byte* first, std::byte* second,
+              PieceTally& tally) const;
+  void copy(int source, std::int64_t to, const std::byte* from, std::int64_t count, PieceTally& tally) const;
 
   const Call& call_;
   const int rank_, world_;

@@ -14,8 +14,13 @@ namespace {
 class SharedComm final : public Comm {
  public:
   SharedComm(const CommGroup& group, std::shared_ptr<dist::SharedGroup> shared)
-      : Comm(group, std::make_shared<dist::Journal>(group.size)), shared_(std::move(shared)) {}
-  ~SharedComm() override { shared_->leave(journal()); }
+      : Comm(group, std::make_shared<dist::Journal>(group.size)), shared_(std::move(shared)) {
+    log().count_with([shared = shared_](CommOp op) { return shared->traffic(op); });
+  }
+  ~SharedComm() override {
+    shared_->leave(journal());
+    log().stop_counting();
+  }
 
   CommCapabilities capabilities() const override {
     return {.backend = whole_process() ? "threads" : "shared",
@@ -39,7 +44,7 @@ class SharedComm final : public Comm {
     if (!shared_->post(call, epoch())) {
       fail_call(dist::describe(dist::fingerprint_of(call, rank(), epoch())), shared_->world().reason());
     }
-    log().moved(call.op, dist::traffic_of(call, rank(), size()));
+    log().moved(call.op, dist::steps_of(call, rank(), size()));
     return {.op = call.op, .peer = call.peer, .sequence = call.sequence};
   }
 

@@ -40,6 +40,7 @@ class SharedGroup final : public Mover {
 
   SharedWorld& world() { return *world_; }
   std::string describe_call(const Ticket& ticket) const;
+  Traffic traffic(CommOp op) const { return block_.traffic().of(op, rank_); }  // bytes moved so far
 
   bool step() override;
 

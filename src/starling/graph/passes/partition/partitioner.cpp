@@ -84,6 +84,7 @@ Partitioner::Partitioner(const Graph& global, Mesh mesh, std::vector<Layout> inp
   whole_.resize(global_.values().size());
   blocks_.resize(global_.values().size());
   rows_.resize(global_.values().size(), mesh_.parts);
+  terms_.resize(global_.values().size());
 }
 
 Graph Partitioner::run() {
@@ -99,6 +100,7 @@ void Partitioner::node(NodeId id) {
   if (is_op(node, "input")) return input(id);
   if (is_source(node)) return source(id);
   if (is_op(node, "matmul_sgd")) return share_update(id);
+  if (keep_terms(id)) return;
   check(!node.op->comm, "[partition] expected a step of the whole batch, whose collectives are put in here, got {}{}",
         node.op->name, node.scope.empty() ? "" : " in " + node.scope.str());
   const Types in = types_at(global_, {node.in.data(), node.in.size()});
@@ -202,6 +204,13 @@ void Partitioner::source(NodeId id) {
   const ValueId out = global_.node(id).out[0];
   rewriter_.copy(id);
   pieces(out) = {rewriter_.map(out)};
+  const Layouts& marked = global_.value(out).layouts;
+  if (!is_op(global_.node(id), "variable") || marked.empty() || marked[0] != Layout::partial()) return;
+  check(mesh_.count == 1, "[partition] expected one piece for each rank where variables hold terms, got {}",
+        mesh_.count);
+  layout_of(out) = Layout::partial();
+  terms_[static_cast<std::size_t>(out)] = true;
+  kept_.insert(source_index(global_.node(id)));
 }
 
 // Arguments hold this rank's rows; each own piece is a slice of them.
@@ -350,6 +359,7 @@ Partitioner::Pieces Partitioner::as(ValueId value, Layout wanted, std::int64_t b
   if (now == wanted && this->blocks(value) == (now.is_split(0) ? blocks : 0)) return pieces(value);
   const NodeId like = global_.value(value).node;
   if (wanted.is_replicate()) return replicate(value, like);
+  if (wanted == Layout::partial()) return terms_of(value, like);
   check(wanted.is_split(), "[partition] expected to make %{} {} from {}, which cannot be done", value,
         to_string(wanted), to_string(now));
   const Pieces whole = now.is_replicate() ? pieces(value) : replicate(value, like);
@@ -406,12 +416,14 @@ Partitioner::Pieces Partitioner::replicate(ValueId value, NodeId like) {
   Pieces& known = whole_[static_cast<std::size_t>(value)];
   if (!known.empty()) return known;
   const Layout now = layout_of(value);
+  if (now.is_replicate()) return pieces(value);
   const Node& maker = global_.node(like);
   const std::string label =
       fmt::format("{}{}{}%{}", maker.scope.str(), maker.scope.empty() ? "" : "/", maker.op->name, value);
   if (now.is_partial()) {
     known = reduced(pieces(value), now.reduce, like, label, rows_[static_cast<std::size_t>(value)]);
-    return known;
+    layout_of(value) = Layout::replicate();
+    return pieces(value) = known;
   }
   static const OpDef& lay = find_op("slice_backward");
   Shape shape = global_.value(value).type.shape;

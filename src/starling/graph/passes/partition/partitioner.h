@@ -1,6 +1,6 @@
 #pragma once
 
-#include <map>
+#include <set>
 #include <vector>
 
 #include "starling/graph/pass.h"
@@ -11,6 +11,10 @@ namespace starling::graph {
 // Splits a global program into one rank's part, along a mesh axis of `parts` pieces of which this rank holds [first,
 // first + count). One piece per rank is ordinary data parallelism; several are logical shards: split values then exist
 // once per piece in the local program, replicated ones once.
+//
+// A variable whose reads are marked partial in the global program holds this rank's terms of a sum: what is added and
+// assigned to it stays such terms, and its readers reduce them. A partial value that some node needs reduced is so for
+// all nodes that follow: no value is reduced twice.
 class Partitioner {
  public:
   struct Mesh {
@@ -29,6 +33,7 @@ class Partitioner {
 
   void node(NodeId id);
   void source(NodeId id);
+  bool keep_terms(NodeId id);
   void input(NodeId id);
   void distribute(NodeId id, const ShardRule& rule, std::int64_t blocks = 0);
   void share_update(NodeId id);
@@ -42,6 +47,7 @@ class Partitioner {
   Shape local_shape(const Shape& global, Layout layout, int part) const;
   Pieces as(ValueId value, Layout wanted, std::int64_t blocks);
   Pieces replicate(ValueId value, NodeId like);
+  Pieces terms_of(ValueId value, NodeId like);
   Pieces reduced(Pieces terms, ReduceOp reduce, NodeId like, const std::string& name, std::int64_t rows);
   Pieces averaged(Pieces terms, NodeId like, const std::string& name, std::int64_t rows);
   Pieces blocks_as_columns(ValueId value, Shape& shape, NodeId like);
@@ -63,7 +69,9 @@ class Partitioner {
   // Time steps of sequences with the batch second become such blocks when both dimensions are merged.
   std::vector<std::int64_t> blocks_;
   std::vector<std::int64_t> rows_;  // of averages: rows averaged over all pieces; pieces without rows do not count
-  std::vector<Pieces> whole_;       // replicated forms of values, so that each is reduced once
+  std::vector<Pieces> whole_;       // replicated forms of values, so that each is gathered once
+  std::set<std::int64_t> kept_;     // variables that hold this rank's terms
+  std::vector<bool> terms_;         // by value: made by adding to such a variable
 };
 
 // Rows of a batch dimension that belong to a rank.
