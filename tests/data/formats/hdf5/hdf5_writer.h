@@ -64,7 +64,8 @@ class Hdf5Writer {
     }
     const hid_t dataset = H5Dcreate2(file_, name.c_str(), type, space, links, made, H5P_DEFAULT);
     EXPECT_GE(dataset, 0) << name;
-    if (values != nullptr) EXPECT_GE(H5Dwrite(dataset, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, values), 0) << name;
+    const herr_t wrote = values == nullptr ? 0 : H5Dwrite(dataset, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, values);
+    EXPECT_GE(wrote, 0) << name;
     H5Dclose(dataset);
     H5Pclose(made);
     H5Pclose(links);

@@ -51,6 +51,7 @@ std::size_t chunk_cache(hid_t properties, const TensorType& type, const std::str
       std::clamp(bytes * chunks, static_cast<double>(kLeastCache), static_cast<double>(kMostCache)));
 }
 
+// Make and destroy it under Hdf5Library.
 class OpenArray final : public Hdf5Array {
  public:
   OpenArray(const std::string& path, const std::string& name, std::optional<DType> as)
@@ -63,13 +64,6 @@ class OpenArray final : public Hdf5Array {
     check_storage();
     try_elements();
   }
-  ~OpenArray() override {
-    const Hdf5Library library;
-    memory_.reset();
-    dataset_.reset();
-    file_.reset();
-  }
-
   bool found() const { return dataset_.valid(); }
   const std::string& why_not() const { return error_; }
   const TensorType& type() const override { return type_; }
@@ -165,6 +159,11 @@ class OpenArray final : public Hdf5Array {
   TensorType type_{};
 };
 
+void close_array(const OpenArray* array) {
+  const Hdf5Library library;
+  delete array;
+}
+
 }  // namespace
 
 Shape shape_of_hdf5(hid_t dataset, const std::string& where) {
@@ -191,13 +190,14 @@ bool has_hdf5() { return true; }
 
 std::shared_ptr<const Hdf5Array> open_hdf5(const std::filesystem::path& path, const std::string& name,
                                            std::optional<DType> as) {
-  std::shared_ptr<const OpenArray> array;
+  std::string error;
   {
     const Hdf5Library library;
-    array = rehearsed(path.string(), [&] { return std::make_shared<const OpenArray>(path.string(), name, as); });
+    auto array = rehearsed(path.string(), [&] { return std::make_unique<OpenArray>(path.string(), name, as); });
+    if (array->found()) return {array.release(), close_array};
+    error = array->why_not();
   }
-  if (!array->found()) refuse_name(path.string(), name, array->why_not());
-  return array;
+  refuse_name(path.string(), name, error);
 }
 
 }  // namespace starling::data

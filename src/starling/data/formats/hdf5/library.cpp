@@ -7,8 +7,8 @@
 namespace starling::data {
 namespace {
 
-std::recursive_mutex& library_mutex() {
-  static std::recursive_mutex mutex;
+std::mutex& library_mutex() {
+  static std::mutex mutex;
   return mutex;
 }
 

@@ -9,9 +9,8 @@
 
 namespace starling::data {
 
-// Exclusive use of libhdf5 by this thread, for as long as it lives; the library is not safe to share unless it was
-// built to be. It may be taken again by the thread that has it. Errors are kept for last_error() instead of being
-// printed.
+// Exclusive use of libhdf5 by this thread, for as long as it lives, not to be taken twice: the library is not safe to
+// share unless it was built to be. Errors are kept for last_error() instead of being printed.
 class Hdf5Library {
  public:
   Hdf5Library();
@@ -22,7 +21,7 @@ class Hdf5Library {
   static std::string last_error();  // innermost message of the call that failed last
 
  private:
-  std::lock_guard<std::recursive_mutex> lock_;
+  std::lock_guard<std::mutex> lock_;
   H5E_auto2_t print_ = nullptr;
   void* print_data_ = nullptr;
 };
