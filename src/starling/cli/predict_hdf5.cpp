@@ -48,7 +48,7 @@ std::string only_input(const std::string& file, const ModelSignature& signature)
 PredictInput read_hdf5_input(const std::string& path, const ModelSignature& signature) {
   const data::Hdf5Place place = data::parse_hdf5_place(path).value();
   if (!std::filesystem::exists(place.file))
-    throw UsageError(fmt::format("[predict] expected a file or a folder, got {}", place.file));
+    throw UsageError(fmt::format("[predict] expected a file or a folder, got {}, which is not there", place.file));
   const std::string name = place.array.empty() ? only_input(place.file, signature) : place.array;
   return input_of(data::read_hdf5(place.file, name), path, signature);
 }
