@@ -24,9 +24,10 @@ std::size_t indent_of(const std::string& line) {
   return described ? kDescription : std::min(line.find_first_not_of(' '), line.size());
 }
 
-std::string fit_line(const std::string& line, std::size_t columns) {
-  const std::size_t indent = indent_of(line);
-  if (width_of(line) <= columns || line.starts_with("  starling ") || indent + kLeastText > columns) return line;
+}  // namespace
+
+std::string wrapped(const std::string& line, std::size_t columns, std::size_t indent) {
+  if (width_of(line) <= columns || indent + kLeastText > columns) return line;
   std::string made = line.substr(0, indent), row = made;
   std::istringstream words(line.substr(indent));
   bool begins = true;
@@ -43,8 +44,6 @@ std::string fit_line(const std::string& line, std::size_t columns) {
   return made;
 }
 
-}  // namespace
-
 std::size_t help_columns() {
   if (const char* told = std::getenv("COLUMNS")) return static_cast<std::size_t>(std::max(0, std::atoi(told)));
   winsize size{};
@@ -55,7 +54,8 @@ std::string fit_help(const std::string& help, std::size_t columns) {
   if (columns == 0) return help;
   std::istringstream lines(help);
   std::string made;
-  for (std::string line; std::getline(lines, line);) made += fit_line(line, columns) + "\n";
+  for (std::string line; std::getline(lines, line);)
+    made += (line.starts_with("  starling ") ? line : wrapped(line, columns, indent_of(line))) + "\n";
   return made;
 }
 
