@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -30,27 +31,34 @@ void leave_quietly() {
   ::dup2(nowhere, STDERR_FILENO);
 }
 
+// What a child reports: this byte if its work ended, and else the message of its error.
+constexpr char kDone = '\0';
+constexpr std::size_t kMostMessage = 4000;  // a pipe takes it at once
+
 [[noreturn]] void act(FunctionRef<void()> work, int report) {
   leave_quietly();
+  set_thread_rank(-1);  // the parent's error names the rank
+  std::string told(1, kDone);
   try {
     work();
-  } catch (...) {  // the caller's own run throws it again
+  } catch (const std::exception& error) {
+    told = std::string(error.what()).substr(0, kMostMessage);
   }
-  const char done = 1;
-  ::_exit(::write(report, &done, 1) == 1 ? 0 : 1);
+  ::_exit(::write(report, told.data(), told.size()) == std::ssize(told) ? 0 : 1);
 }
 
-// True if the child reports before the deadline; false if it ended without.
-bool reported(int report, Clock::time_point until) {
+// What the child reports before the deadline; empty if it ends without a word.
+std::string report_of(int pipe, Clock::time_point until) {
   while (true) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
-    if (left <= 0) return false;
-    pollfd waiting{report, POLLIN, 0};
+    if (left <= 0) return "";
+    pollfd waiting{pipe, POLLIN, 0};
     const int ready = ::poll(&waiting, 1, static_cast<int>(left));
-    if (ready < 0 && errno != EINTR) return false;
+    if (ready < 0 && errno != EINTR) return "";
     if (ready <= 0) continue;
-    char done = 0;
-    return ::read(report, &done, 1) == 1;
+    std::string told(kMostMessage, ' ');
+    const auto size = ::read(pipe, told.data(), told.size());
+    return told.substr(0, static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
   }
 }
 
@@ -65,15 +73,16 @@ void rehearse(const std::string& file, FunctionRef<void()> work, std::chrono::se
   if (child == 0) act(work, ends[1]);
   const int error = errno;
   ::close(ends[1]);
-  const bool alive = child > 0 && reported(ends[0], until);
+  const std::string told = child > 0 ? report_of(ends[0], until) : "";
   const bool late = Clock::now() >= until;
   ::close(ends[0]);
   check(child > 0, "[hdf5] {}: expected a child process to try the file in, got: {}", file, std::strerror(error));
   ::kill(child, SIGKILL);  // it has reported, has ended, or never will
   while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
   }
-  check(alive, "[hdf5] {}: expected an HDF5 file that is whole, got a damaged one: reading it {}", file,
+  check(!told.empty(), "[hdf5] {}: expected an HDF5 file that is whole, got a damaged one: reading it {}", file,
         late ? "does not end" : "crashes libhdf5");
+  if (told[0] != kDone) throw Error(told);
 }
 
 }  // namespace starling::data

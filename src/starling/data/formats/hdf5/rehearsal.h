@@ -8,7 +8,7 @@
 namespace starling::data {
 
 // Runs `work` in a child process, since libhdf5 may crash or loop on a damaged file, and throws "[hdf5] <file>: …" if
-// the child does not live to the end of it. Exceptions of `work` end there: the caller, who runs it next, gets them.
+// the child does not live to the end of it, or what `work` throws there: this process then never touches the file.
 // The child has this thread only, prints nothing and is killed after the deadline. Call it under Hdf5Library.
 void rehearse(const std::string& file, FunctionRef<void()> work, std::chrono::seconds deadline);
 
