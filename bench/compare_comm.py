@@ -165,7 +165,7 @@ def main():
     parser.add_argument("--sizes", default=SIZES)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--ranks", type=int, default=2)
-    parser.add_argument("--sides", default="shared,Open MPI,Gloo,gloo", help="beginnings of the names of those to run")
+    parser.add_argument("--sides", default="shared,Open MPI,Gloo,gloo", help="prefixes of the names of those to run")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     sizes = [parse_size(text) for text in options.sizes.split(",")]

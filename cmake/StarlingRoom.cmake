@@ -3,7 +3,7 @@
 #
 # Optional parts live in folders: files below */cuda/ are compiled when STARLING_CUDA is on; files named no_cuda.cpp when it
 # is off; */protobuf/ and no_protobuf.cpp alike, and messages are made of the .proto files there; and so for */jpeg/,
-# */png/, */gloo/ and */mpi/. Every file in ops/families, kernels/<device>/families, graph/passes and the like, which
+# */png/, */hdf5/, */gloo/ and */mpi/. Every file in ops/families, kernels/<device>/families, graph/passes and the like, which
 # defines register_<prefix>_<file>, is found by its name: the list of registration functions is generated, so that nothing
 # central is edited when a family or a pass is added.
 set_property(GLOBAL PROPERTY STARLING_ROOMS "")
@@ -26,7 +26,7 @@ function(starling_room name)
     list(FILTER sources EXCLUDE REGEX "/protobuf/")
     set(protos)
   endif()
-  foreach(part jpeg png gloo mpi)
+  foreach(part jpeg png hdf5 gloo mpi)
     string(TOUPPER ${part} on)
     if(STARLING_${on})
       list(FILTER sources EXCLUDE REGEX "/no_${part}\\.cpp$")
@@ -53,6 +53,9 @@ function(starling_room name)
   # Instrumented code takes twice as long to compile once it is optimised; only where loops run over elements does it pay.
   if(STARLING_SANITIZE AND NOT name MATCHES "^(kernels|tensor)$")
     target_compile_options(starling_${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O0>)
+  endif()
+  if(STARLING_HDF5 AND name STREQUAL "data")
+    target_link_libraries(starling_${name} PRIVATE PkgConfig::hdf5)  # its headers; nobody else sees them
   endif()
   if(STARLING_MPI AND name STREQUAL "dist")
     target_link_libraries(starling_${name} PRIVATE MPI::MPI_CXX)  # its headers; nobody else sees them
@@ -235,6 +238,9 @@ if(STARLING_JPEG)
 endif()
 if(STARLING_PNG)
   target_link_libraries(starling_deps INTERFACE PNG::PNG)
+endif()
+if(STARLING_HDF5)
+  target_link_libraries(starling_deps INTERFACE $<LINK_ONLY:PkgConfig::hdf5>)
 endif()
 if(STARLING_GLOO)
   target_link_libraries(starling_deps INTERFACE $<LINK_ONLY:gloo>)

@@ -48,6 +48,7 @@ OPTIONAL_PARTS = {
     "protobuf": (("PROTOBUF",), ("google/protobuf",)),
     "jpeg": (("JPEG",), ("jpeglib",)),
     "png": (("PNG",), ("png.h",)),
+    "hdf5": (("HDF5", "H5"), ("hdf5", "H5")),
 }
 
 INCLUDE_ROOM = re.compile(r'\s*#\s*include\s+["<]starling/([^">]+)[">]')

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <set>
 #include <sstream>
 #include <utility>
 
@@ -49,6 +50,8 @@ class ExampleFolder {
         {"runs/char_gpt", [&] { train_char_gpt(); }},
         {"runs/g2p", [&] { train_g2p(); }},
         {"plot runs/lenet", [&] { train_for_plots(); }},
+        {"runs runs/sweep", [&] { train_for_tables(); }},
+        {"sweep job.yaml", [&] { write_sweep(); }},
         {"weights.safetensors", [&] { run("bench sae_small --batch 2 --export weights.safetensors"); }},
         {"hosts.txt", [&] { write_hosts(); }},
         {"./program",
@@ -148,6 +151,19 @@ class ExampleFolder {
     for (const char* name : {"lenet", "a", "b"})
       run(std::string("train plots.yaml --progress off --set train.folder=runs/") + name);
   }
+  void train_for_tables() const {
+    write_job("table.yaml", "");
+    for (const char* rate : {"0.1", "0.01"})
+      run(std::string("train table.yaml --progress off --set train.folder=runs/sweep/") + rate +
+          " --set optimizer.lr=" + rate);
+  }
+  // A job with settings to vary, on data that takes no time.
+  void write_sweep() const {
+    write("job.yaml",
+          "model: {name: mlp, hidden: [2]}\ndata: {name: synthetic, train_samples: 20, test_samples: 10, shape: [2], "
+          "classes: 2, batch: 10}\ntrain: {epochs: 2, export: false}\n"
+          "sweep: {trials: 2, settings: {optimizer.lr: [0.1, 0.01]}}\n");
+  }
   // Hosts that a shell of this machine stands in for.
   void write_hosts() const {
     write("hosts.txt", "localhost slots=2\n");
@@ -168,26 +184,89 @@ TEST_P(CliHelpExamples, WorkAsPrinted) {
   for (const auto& call : calls) all += call + "\n";
   const ExampleFolder folder(all);
   for (const auto& call : calls) {
-    const auto ran = run_shell_in(folder.path(), "PATH=\"$PWD/bin:$PATH\"; " + call + shorter);
+    const auto ran = run_shell_in(folder.path(), "PATH=\"$PWD/bin:$PATH\" HOME=\"$PWD\"; " + call + shorter);
     EXPECT_EQ(ran.code, 0) << call << "\n" << ran.out << ran.err;
   }
 }
 
-// Measurements take as long as they are told to: here no longer than needed to see that they work.
-INSTANTIATE_TEST_SUITE_P(Commands, CliHelpExamples,
-                         ::testing::Values(std::pair("train", ""), std::pair("validate", ""),
-                                           std::pair("print-config", ""), std::pair("eval", ""),
-                                           std::pair("predict", ""), std::pair("export", ""), std::pair("plot", ""),
-                                           std::pair("bench", " --seconds 0"), std::pair("verify", " --no-fp64"),
-                                           std::pair("ops", ""), std::pair("inspect graph", ""),
-                                           std::pair("inspect model", ""), std::pair("inspect run", ""),
-                                           std::pair("inspect data", ""), std::pair("launch", ""),
-                                           std::pair("systems", ""), std::pair("doctor", " --backend threads")),
-                         [](const auto& info) {
-                           std::string name = info.param.first;
-                           for (char& c : name) c = c == ' ' || c == '-' ? '_' : c;
-                           return name;
-                         });
+// Commands whose examples are tried, and what makes them shorter: measurements take as long as they are told to, here
+// no longer than needed to see that they work.
+const std::vector<std::pair<const char*, const char*>> kTried = {{"train", ""},
+                                                                 {"validate", ""},
+                                                                 {"print-config", ""},
+                                                                 {"eval", ""},
+                                                                 {"predict", ""},
+                                                                 {"export", ""},
+                                                                 {"plot", ""},
+                                                                 {"bench", " --seconds 0"},
+                                                                 {"verify", " --no-fp64"},
+                                                                 {"ops", ""},
+                                                                 {"inspect graph", ""},
+                                                                 {"inspect model", ""},
+                                                                 {"inspect run", ""},
+                                                                 {"inspect data", ""},
+                                                                 {"launch", ""},
+                                                                 {"systems", ""},
+                                                                 {"doctor", " --backend threads"},
+                                                                 {"runs", ""},
+                                                                 {"sweep", ""},
+                                                                 {"lr-find", " --steps 20"},
+                                                                 {"report", ""},
+                                                                 {"completion", ""},
+                                                                 {"zoo", ""}};
+
+INSTANTIATE_TEST_SUITE_P(Commands, CliHelpExamples, ::testing::ValuesIn(kTried), [](const auto& info) {
+  std::string name = info.param.first;
+  for (char& c : name) c = c == ' ' || c == '-' ? '_' : c;
+  return name;
+});
+
+// Commands that the help of the program, or of a group of commands, lists: "train", "inspect graph".
+std::set<std::string> commands_below(const std::string& group) {
+  std::istringstream help(run_starling(group + " --help").out);
+  std::set<std::string> commands;
+  bool begun = false;
+  for (std::string line; std::getline(help, line);) {
+    begun = begun ? !line.empty() : line == "Subcommands:";
+    if (!begun || !line.starts_with("  ") || line.starts_with("   ")) continue;
+    const std::string command = group + (group.empty() ? "" : " ") + line.substr(2, line.find(' ', 2) - 2);
+    const auto deeper = commands_below(command);
+    commands.insert(deeper.begin(), deeper.end());
+    if (deeper.empty()) commands.insert(command);
+  }
+  return commands;
+}
+
+TEST(CliHelp, HasExamplesOfEveryCommandThatAreTriedHere) {
+  std::set<std::string> tried;
+  for (const auto& [command, shorter] : kTried) tried.insert(command);
+  EXPECT_EQ(commands_below(""), tried) << "a command that is not in kTried, or one there that is gone";
+}
+
+TEST(CliHelp, EveryCommandIsInTheReadmeAndOnThePageOfCommands) {
+  const std::filesystem::path source = STARLING_SOURCE_FOLDER;
+  const std::string readme = testing::file_text(source / "README.md");
+  const std::string page = testing::file_text(source / "docs" / "commands.md");
+  for (const auto& command : commands_below("")) {
+    EXPECT_TRUE(has(readme, "`" + command.substr(0, command.find(' ')) + "`")) << command;
+    const bool below = command == "inspect run";  // in the row of inspect data
+    EXPECT_TRUE(has(page, below ? "`run`" : "`starling " + command)) << command;
+  }
+}
+
+TEST(CliHelp, FitsTheColumnsOfTheTerminal) {
+  for (const std::string command : {"", "bench", "sweep", "inspect data"}) {
+    std::istringstream help(run_shell_in(".", "COLUMNS=80 starling " + command + " --help").out);
+    for (std::string line; std::getline(help, line);)
+      EXPECT_TRUE(line.size() <= 82 || line.starts_with("  starling ")) << line;  // 82: letters of two bytes
+    const std::string wide = run_starling(command + " --help").out;
+    std::string narrow = run_shell_in(".", "COLUMNS=60 starling " + command + " --help").out, all = wide;
+    const auto is_blank = [](char c) { return c == ' ' || c == '\n'; };
+    std::erase_if(narrow, is_blank);
+    std::erase_if(all, is_blank);
+    EXPECT_EQ(narrow, all) << "words are moved, not changed";
+  }
+}
 
 }  // namespace
 }  // namespace starling

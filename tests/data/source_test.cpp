@@ -465,7 +465,7 @@ TEST(Sources, ShardsAndTransformsGoThroughTheLoader) {
 TEST(Sources, AllHaveASchemaAndADescription) {
   for (const auto& [name, kind] : source_kinds().all()) EXPECT_FALSE(kind.doc.empty()) << name;
   for (const char* name : {"fashion_mnist", "mnist", "cifar10", "cifar100", "image_folder", "csv", "csv_text", "npy",
-                           "text", "dictionary", "tfrecord", "webdataset", "safetensors", "synthetic"}) {
+                           "text", "dictionary", "tfrecord", "webdataset", "safetensors", "hdf5", "synthetic"}) {
     EXPECT_TRUE(source_kinds().contains(name)) << name;
   }
 }

@@ -22,11 +22,10 @@ import re
 import subprocess
 import sys
 
-FENCE = re.compile(r"^```(\S*)\s*$")
-GIVEN = re.compile(r"<!--\s*compile:(.*?)-->\s*\Z", re.S)
+import blocks
+
 PRINTS = re.compile(r"<!-- prints -->\s*\Z")
 MARK = "@@ line "  # before what a block prints
-LEFT_OUT = re.compile(r"no \((.*)\)\Z", re.S)
 FUNCTION = re.compile(r"(?!(?:if|for|while|switch|return|else|do|try)\b)[\w:<>,&* ]+[ &*]\w+\(.*\)(?: const)? \{$")
 OTHER_NAMES = {"c++", "C++", "cc", "cxx", "CPP", "Cpp"}
 
@@ -42,29 +41,19 @@ class Block:
 
 
 def read_blocks(page: pathlib.Path) -> list[Block]:
-    lines = page.read_text(encoding="utf-8").split("\n")
-    blocks, i, before = [], 0, 0
-    while i < len(lines):
-        fence = FENCE.match(lines[i])
-        i += 1
-        if not fence:
-            continue
-        end = next((j for j in range(i, len(lines)) if lines[j].rstrip() == "```"), None)
-        if end is None:
-            sys.exit(f"{page}:{i}: this block does not end")
-        if fence[1] in OTHER_NAMES:
-            sys.exit(f"{page}:{i}: expected ```cpp, got ```{fence[1]}")
-        if fence[1] == "cpp":
-            comment = GIVEN.search("\n".join(lines[before : i - 1]))
-            given = comment[1].strip() if comment else ""
-            left_out = LEFT_OUT.match(given)
-            blocks.append(Block(page, i + 1, lines[i:end], given, left_out[1] if left_out else ""))
-        elif PRINTS.search("\n".join(lines[before : i - 1])):
-            if not blocks or blocks[-1].left_out or blocks[-1].prints is not None:
-                sys.exit(f"{page}:{i}: expected compiled C++ before what it prints")
-            blocks[-1].prints = lines[i:end]
-        i = before = end + 1
-    return blocks
+    """The blocks of C++ of a page."""
+    made = []
+    for block in blocks.read_blocks(page):
+        if block.language in OTHER_NAMES:
+            sys.exit(f"{page}:{block.line - 1}: expected ```cpp, got ```{block.language}")
+        if block.language == "cpp":
+            given = block.said("compile")
+            made.append(Block(page, block.line, block.lines, given, blocks.left_out(given)))
+        elif PRINTS.search(block.before):
+            if not made or made[-1].left_out or made[-1].prints is not None:
+                sys.exit(f"{page}:{block.line - 1}: expected compiled C++ before what it prints")
+            made[-1].prints = block.lines
+    return made
 
 
 def pieces(block: Block) -> tuple[list[str], list[str], list[str]]:
@@ -83,11 +72,11 @@ def pieces(block: Block) -> tuple[list[str], list[str], list[str]]:
 
 
 def source(page: pathlib.Path) -> str:
-    blocks = [b for b in read_blocks(page) if not b.left_out]
-    if not blocks:
+    compiled = [b for b in read_blocks(page) if not b.left_out]
+    if not compiled:
         return f"// {page.name} shows no C++.\n"
     includes, out = ['#include "starling/starling.h"'], []
-    for number, block in enumerate(blocks, 1):
+    for number, block in enumerate(compiled, 1):
         own, functions, body = pieces(block)
         includes += [line for line in own if line not in includes]
         at = f'#line {block.line} "{page}"'
@@ -95,7 +84,7 @@ def source(page: pathlib.Path) -> str:
             out += [at, *functions]
         if any(body):
             out += [f"void block_{number}() {{", block.given, "{", at, *body, "}", "}"]
-    if shown := [(number, block.line) for number, block in enumerate(blocks, 1) if block.prints is not None]:
+    if shown := [(number, block.line) for number, block in enumerate(compiled, 1) if block.prints is not None]:
         includes += [line for line in ["#include <iostream>"] if line not in includes]
         out += ["void print_all() {"]
         for number, line in shown:
@@ -125,11 +114,11 @@ def check(page: pathlib.Path, program: str) -> None:
 
 
 def count(pages: list[pathlib.Path]) -> None:
-    blocks = [block for page in pages for block in read_blocks(page)]
-    left_out = [block for block in blocks if block.left_out]
+    all_blocks = [block for page in pages for block in read_blocks(page)]
+    left_out = [block for block in all_blocks if block.left_out]
     for block in left_out:
         print(f"{block.page}:{block.line}: not compiled: {block.left_out}")
-    print(f"{len(pages)} pages, {len(blocks)} blocks of C++, {len(left_out)} of them not compiled")
+    print(f"{len(pages)} pages, {len(all_blocks)} blocks of C++, {len(left_out)} of them not compiled")
 
 
 def main(arguments: list[str]) -> None:

@@ -8,7 +8,7 @@ import re
 import sys
 import unittest
 
-import run_page
+import blocks
 
 ROOT = pathlib.Path(sys.argv.pop() if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parents[2])
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -28,12 +28,12 @@ class Pages(unittest.TestCase):
     def test_commands_run_or_say_why_not(self):
         for page in PAGES:
             runs = RUN in page.read_text(encoding="utf-8")
-            for block in run_page.read_blocks(page):
+            for block in blocks.read_blocks(page):
                 with self.subTest(page=page.name, line=block.line):
                     if block.language == "sh":
-                        self.assertTrue(runs or run_page.LEFT_OUT.match(block.said),
+                        self.assertTrue(runs or blocks.left_out(block.said("run")),
                                         "expected <!-- run: this page --> in it or <!-- run: no (why) --> before the block")
-                    elif not block.language and not block.said:
+                    elif not block.language and not block.said("run"):
                         self.assertIsNone(COMMAND.match(block.text), "commands are ```sh")
 
     def test_no_command_hides_in_an_indented_block(self):

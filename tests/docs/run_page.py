@@ -16,7 +16,6 @@ says more about it:
   <!-- run: this page -->     anywhere: the page takes part in the tests
 """
 
-import dataclasses
 import os
 import pathlib
 import re
@@ -24,35 +23,9 @@ import subprocess
 import sys
 import tempfile
 
-FENCE = re.compile(r"^```(\S*)\s*$")
-SAID = re.compile(r"<!--\s*run:((?:(?!-->).)*)-->\s*\Z", re.S)
-LEFT_OUT = re.compile(r"no \(.+\)\Z", re.S)
+from blocks import Block, left_out, read_blocks
+
 MOST_SECONDS = 300  # of one block
-
-
-@dataclasses.dataclass
-class Block:
-    line: int  # of its first line of text, from 1
-    language: str
-    text: str
-    said: str  # of the comment before it; "": nothing
-
-
-def read_blocks(page: pathlib.Path) -> list[Block]:
-    lines = page.read_text(encoding="utf-8").split("\n")
-    blocks, i, before = [], 0, 0
-    while i < len(lines):
-        fence = FENCE.match(lines[i])
-        i += 1
-        if not fence:
-            continue
-        end = next((j for j in range(i, len(lines)) if lines[j].rstrip() == "```"), None)
-        if end is None:
-            sys.exit(f"{page}:{i}: this block does not end")
-        comment = SAID.search("\n".join(lines[before : i - 1]))
-        blocks.append(Block(i + 1, fence[1], "\n".join([*lines[i:end], ""]), comment[1].strip() if comment else ""))
-        i = before = end + 1
-    return blocks
 
 
 def missing_line(shown: str, printed: str) -> str:
@@ -89,8 +62,9 @@ class Page:
         return done.returncode
 
     def run(self, block: Block) -> None:
-        kind, _, rest = block.said.partition(" ")
-        if LEFT_OUT.match(block.said):
+        said = block.said("run")
+        kind, _, rest = said.partition(" ")
+        if left_out(said):
             return
         if kind == "file":
             file = self.folder / rest
@@ -102,11 +76,11 @@ class Page:
         elif block.language == "sh":
             self.run_commands(block, kind, rest)
         elif kind:
-            self.refuse(block, f"expected file or shows before a block that is not sh, got '{block.said}'")
+            self.refuse(block, f"expected file or shows before a block that is not sh, got '{said}'")
 
     def run_commands(self, block: Block, kind: str, rest: str) -> None:
         if kind not in ("", "fails", "setup"):
-            self.refuse(block, f"expected no (why), file, fails, shows or setup, got '{block.said}'")
+            self.refuse(block, f"expected no (why), file, fails, shows or setup, got '{kind}'")
         if kind == "setup" and (code := self.shell(rest)) != 0:
             self.refuse(block, f"its setup ended with {code}")
         code = self.shell(block.text)

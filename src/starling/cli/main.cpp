@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <exception>
 #include <iostream>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "starling/base/nearest.h"
 #include "starling/base/version.h"
 #include "starling/cli/commands.h"
+#include "starling/cli/help_width.h"
 #include "starling/cli/usage.h"
 #include "starling/train/loop/interrupt.h"
 #include "starling/train/run/refusal.h"
@@ -80,6 +82,13 @@ int run_chosen(const Commands& commands) {
   }
 }
 
+int show_help(const CLI::App& app, const CLI::ParseError& asked) {
+  std::ostringstream text;
+  const int code = app.exit(asked, text, text);
+  fmt::print("{}", fit_help(text.str(), help_columns()));
+  return wrote_everything() ? code : kFailure;
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Starling: a distributed deep-learning framework", "starling");
   app.require_subcommand(1);
@@ -93,7 +102,7 @@ int run(int argc, char** argv) {
   register_commands(commands);
   const Arguments arguments = arguments_of(argc, argv);
   if (arguments.empty()) {
-    fmt::print("{}", app.help());
+    fmt::print("{}", fit_help(app.help(), help_columns()));
     return wrote_everything() ? kUsage : kFailure;
   }
   try {
@@ -102,7 +111,7 @@ int run(int argc, char** argv) {
   } catch (const UsageError& e) {
     return complain(e.what(), kUsage);
   } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
+    if (e.get_exit_code() == 0) return show_help(app, e);  // --version, too
     return complain(usage_message(app, e, arguments), kUsage);
   }
   return run_chosen(commands);

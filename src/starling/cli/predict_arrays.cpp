@@ -33,8 +33,11 @@ Tensor with_channels(const Tensor& array) {
 }  // namespace
 
 PredictInput read_array(const std::string& path, const ModelSignature& signature) {
+  return input_of(data::read_npy(path), path, signature);
+}
+
+PredictInput input_of(const Tensor& array, const std::string& path, const ModelSignature& signature) {
   const ModelField& wanted = signature.inputs[0];
-  const Tensor array = data::read_npy(path);
   const auto raw = trained_with(signature);
   PredictInput input;
   // Arrays like those of training go the same way. Numbers for a model of bytes are taken for the network's input.

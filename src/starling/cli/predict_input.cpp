@@ -9,6 +9,7 @@
 #include "starling/base/error.h"
 #include "starling/cli/cli.h"
 #include "starling/data/datasets/transformed_dataset.h"
+#include "starling/data/formats/hdf5_place.h"
 #include "starling/data/raw/picture_reader.h"
 #include "starling/data/raw/raw.h"
 #include "starling/data/transform.h"
@@ -91,12 +92,14 @@ PredictInput read_predict_input(const std::string& path, const ModelSignature& s
     throw UsageError(fmt::format("[predict] expected a model with one input, got {}", signature.inputs.size()));
   const std::string kind = data::raw_kind(signature.raw);
   if (kind == "texts") return read_texts(path, signature);
-  if (!fs::exists(path)) throw UsageError(fmt::format("[predict] expected a file or a folder, got {}", path));
+  if (data::parse_hdf5_place(path)) return read_hdf5_input(path, signature);
+  if (!fs::exists(path))
+    throw UsageError(fmt::format("[predict] expected a file or a folder, got {}, which is not there", path));
   if (fs::is_directory(path) || data::has_picture_name(path)) return read_pictures(path, signature);
   if (lowered(path).ends_with(".npy")) return read_array(path, signature);
   if (is_csv(lowered(path)) || kind == "table") return read_table(path, signature, csv_header);
-  throw UsageError(
-      fmt::format("[predict] expected a .jpg, .jpeg, .png, .npy or .csv file or a folder of pictures, got {}", path));
+  throw UsageError(fmt::format(
+      "[predict] expected a .jpg, .jpeg, .png, .npy, .h5 or .csv file or a folder of pictures, got {}", path));
 }
 
 }  // namespace starling::cli

@@ -29,9 +29,13 @@ Tensor as_samples(const Tensor& array, const Shape& sample, const std::string& p
 // Applies the model's transforms to raw samples [n, …] and shapes them as the network's input.
 Tensor transformed(const Tensor& raw, const ModelSignature& signature, const std::string& name);
 
+// Samples of an array that was read from `path`.
+PredictInput input_of(const Tensor& array, const std::string& path, const ModelSignature& signature);
+
 // Inputs of each kind.
-PredictInput read_pictures(const std::string& path, const ModelSignature& signature);  // a file or a folder
-PredictInput read_array(const std::string& path, const ModelSignature& signature);     // .npy
+PredictInput read_pictures(const std::string& path, const ModelSignature& signature);    // a file or a folder
+PredictInput read_array(const std::string& path, const ModelSignature& signature);       // .npy
+PredictInput read_hdf5_input(const std::string& path, const ModelSignature& signature);  // data.h5 or data.h5:array
 PredictInput read_table(const std::string& path, const ModelSignature& signature, bool csv_header);  // .csv
 PredictInput read_texts(const std::string& text_or_file, const ModelSignature& signature);
 

@@ -19,7 +19,7 @@ PredictInput read_plain_rows(const std::string& path, const ModelSignature& sign
     for (const auto& cell : *cells) {
       double value = 0;
       check(data::parse_number(cell, value), "[predict] {}: expected numbers, got '{}'{}", reader.where(), cell,
-            rows == 0 ? " (a header row is told by --csv-header)" : "");
+            rows == 0 ? " (give --csv-header if it has a header row)" : "");
       values.push_back(value);
     }
     ++rows;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <iostream>
 #include <string>
 
@@ -24,7 +25,9 @@ int run_completion(const CompletionArguments& options, const CLI::App& program) 
   if (options.out.empty()) {
     std::cout << script;
   } else {
-    write_file_atomically(options.out, script).value();
+    const std::filesystem::path file = options.out;
+    if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path());
+    write_file_atomically(file, script).value();
   }
   return cli::kOk;
 }
@@ -34,12 +37,12 @@ int run_completion(const CompletionArguments& options, const CLI::App& program) 
 void register_command_completion(cli::Commands& into) {
   auto [app, o] = into.add<CompletionArguments>(
       "completion", "Writes a script by which a shell completes commands and options",
-      {{"completion bash > ~/.local/share/bash-completion/completions/starling", "for bash, from the next shell on"},
-       {"completion zsh > ~/.zfunc/_starling", "for zsh, where ~/.zfunc is in fpath"},
-       {"completion fish > ~/.config/fish/completions/starling.fish", "for fish"}},
+      {{"completion bash -o ~/.local/share/bash-completion/completions/starling", "for bash, from the next shell on"},
+       {"completion zsh -o ~/.zfunc/_starling", "for zsh, where ~/.zfunc is in fpath"},
+       {"completion fish -o ~/.config/fish/completions/starling.fish", "for fish"}},
       [&into](const CompletionArguments& options) { return run_completion(options, into.program()); });
   app.add_option("shell", o.shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
-  app.add_option("-o,--out", o.out, "File to write; nothing: standard output");
+  app.add_option("-o,--out", o.out, "File to write, with its folder; nothing: standard output");
 }
 
 }  // namespace starling

@@ -12,6 +12,7 @@
 #include "starling/cli/doctor_comm.h"
 #include "starling/data/datasets/fashion_mnist.h"
 #include "starling/data/formats/example.h"
+#include "starling/data/formats/hdf5.h"
 #include "starling/data/formats/image.h"
 #include "starling/dist/comm/gpu/nccl_comm.h"
 #include "starling/dist/comm/transport/gloo_comm.h"
@@ -84,8 +85,8 @@ void tell_formats() {
   const auto part = [](const char* what, bool there, const char* package) {
     return there ? std::string(what) : fmt::format("no {} (apt install {}, then build again)", what, package);
   };
-  line("formats", fmt::format("{}, {}, {}", part("JPEG", data::has_jpeg(), "libjpeg62-turbo-dev"),
-                              part("PNG", data::has_png(), "libpng-dev"),
+  line("formats", fmt::format("{}, {}, {}, {}", part("JPEG", data::has_jpeg(), "libjpeg62-turbo-dev"),
+                              part("PNG", data::has_png(), "libpng-dev"), part("HDF5", data::has_hdf5(), "libhdf5-dev"),
                               part("TFRecord examples", data::has_example(), "libprotobuf-dev protobuf-compiler")));
 }
 

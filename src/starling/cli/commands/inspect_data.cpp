@@ -8,6 +8,9 @@
 
 #include "starling/cli/commands.h"
 #include "starling/cli/inspect_files.h"
+#include "starling/data/datasets/hdf5_dataset.h"
+#include "starling/data/formats/hdf5.h"
+#include "starling/data/formats/hdf5_place.h"
 #include "starling/data/formats/idx.h"
 #include "starling/data/formats/npy.h"
 #include "starling/data/formats/safetensors.h"
@@ -56,7 +59,7 @@ std::vector<NamedTensor> arrays_of(const fs::path& file) {
   if (name.ends_with(".npz")) return data::read_npz(file);
   throw UsageError(fmt::format(
       "[inspect] expected a job (.yaml), a folder, a table (.csv, .tsv), a picture (.jpg, .png) or a file of "
-      "arrays (.npy, .npz, .safetensors, .idx, -ubyte), got {}",
+      "arrays (.npy, .npz, .h5, .safetensors, .idx, -ubyte), got {}",
       file.string()));
 }
 
@@ -65,6 +68,25 @@ data::FieldSummary look_at(const Tensor& array, const InspectDataArguments& opti
   Shape shape = array.shape();
   if (shape.rank() > 0) shape.erase(0);
   return {.type = {array.dtype(), shape}, .samples = array.rank() > 0 ? array.size(0) : 1};
+}
+
+// Summary of the arrays of an HDF5 file; single numbers and what is not numbers are only named.
+int run_hdf5(const InspectDataArguments& options) {
+  std::vector<data::NamedSummary> fields;
+  for (const auto& entry : data::list_hdf5(options.what)) {
+    if (!entry.type || entry.type->shape.rank() == 0) {
+      fmt::print("{}: {}\n", entry.name, entry.type ? to_string(*entry.type) : entry.what);
+    } else if (options.stats) {
+      const data::Hdf5Dataset array({data::open_hdf5(options.what, entry.name)}, 0);
+      fields.push_back({entry.name, data::summarise(array, {.limit = options.limit}).front()});
+    } else {
+      data::FieldSummary field{.type = *entry.type, .samples = entry.type->shape[0]};
+      field.type.shape.erase(0);
+      fields.push_back({entry.name, std::move(field)});
+    }
+  }
+  std::cout << shown(fields, options);
+  return kOk;
 }
 
 int run_file(const InspectDataArguments& options) {
@@ -83,6 +105,7 @@ int run_file(const InspectDataArguments& options) {
     std::cout << cli::describe_picture(options.what);
     return kOk;
   }
+  if (data::parse_hdf5_place(options.what)) return run_hdf5(options);
   std::vector<data::NamedSummary> fields;
   for (const auto& [name, tensor] : arrays_of(options.what)) fields.push_back({name, look_at(tensor, options)});
   std::cout << shown(fields, options);

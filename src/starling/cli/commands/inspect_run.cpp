@@ -38,6 +38,21 @@ void print_ranks(const nlohmann::ordered_json& ranks) {
   }
 }
 
+// Numbers as people read them; summary.json has them in full.
+std::string shown(const nlohmann::ordered_json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  return value.is_number_float() ? fmt::format("{:.6g}", value.get<double>()) : value.dump();
+}
+
+// "sgd, lr 0.05, momentum 0.9": a kind and its options.
+std::string kind_text(const nlohmann::ordered_json& kind) {
+  std::string text = kind.value("name", "");
+  for (const auto& [key, value] : kind.items()) {
+    if (key != "name") text += fmt::format(", {} {}", key, shown(value));
+  }
+  return text;
+}
+
 void print_summary(const fs::path& run) {
   const auto text = read_file(run / "summary.json", 1 << 20);
   if (!text) {
@@ -49,16 +64,16 @@ void print_summary(const fs::path& run) {
   for (const auto& [key, value] : summary.items()) {
     if (key == "ranks") print_ranks(value);
     if (value.is_array()) continue;
-    if (!value.is_object()) fmt::print("{:<12} {}\n", key, value.dump());
+    if (!value.is_object()) fmt::print("{:<12} {}\n", key, shown(value));
     if (!value.is_object()) continue;
-    for (const auto& [name, number] : value.items()) fmt::print("{:<12} {}\n", name, number.dump());
+    for (const auto& [name, number] : value.items()) fmt::print("{:<12} {}\n", name, shown(number));
   }
 }
 
 void print_job(const train::Job& job) {
   fmt::print("{:<12} {}\n", "model", job.model.net ? job.model.net->name : "declared");
   fmt::print("{:<12} {}\n", "data", job.data.source.name);
-  fmt::print("{:<12} {}\n", "optimizer", job_json(job).at("optimizer").dump());
+  fmt::print("{:<12} {}\n", "optimizer", kind_text(job_json(job).at("optimizer")));
 }
 
 // Of a run made by a C++ program: the settings that its checkpoints keep.

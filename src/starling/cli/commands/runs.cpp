@@ -1,10 +1,13 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <iostream>
 #include <string>
 #include <vector>
 
 #include "starling/cli/commands.h"
+#include "starling/cli/fit_runs.h"
+#include "starling/cli/help_width.h"
 #include "starling/train/runs/run_table.h"
 
 namespace starling {
@@ -19,6 +22,16 @@ struct RunsArguments {
   bool csv = false;
 };
 
+// Columns that the terminal has no room for are named below the table; those that were asked for all stay.
+void print_fitting(train::RunTable& table, std::size_t columns) {
+  const auto left_out = cli::fit_runs(table, columns);
+  std::cout << to_text(table);
+  if (left_out.empty()) return;
+  std::cout << cli::wrapped(fmt::format("no room for {}; --settings chooses, --csv has all", fmt::join(left_out, ", ")),
+                            columns, 0)
+            << "\n";
+}
+
 int run_runs(const RunsArguments& options) {
   const auto folders = as_usage([&] { return train::find_runs(options.folder); });
   std::vector<train::RunRecord> runs;
@@ -31,12 +44,14 @@ int run_runs(const RunsArguments& options) {
     fmt::print(stderr, "starling: no runs in {}: starling train makes them in train.folder of its job\n",
                options.folder);
   }
-  const train::RunTable table =
+  train::RunTable table =
       runs.empty() ? train::RunTable{} : as_usage([&] { return make_run_table(runs, options.folder, options.table); });
   if (options.json) {
     std::cout << to_json(table).dump(2) << "\n";
+  } else if (options.csv && !runs.empty()) {
+    std::cout << to_csv(table);
   } else if (!runs.empty()) {
-    std::cout << (options.csv ? to_csv(table) : to_text(table));
+    print_fitting(table, options.table.settings.empty() ? cli::help_columns() : 0);
   }
   return cli::kOk;
 }

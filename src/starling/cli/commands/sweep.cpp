@@ -177,9 +177,10 @@ void register_command_sweep(cli::Commands& into) {
   auto [app, o] = into.add<cli::SweepArguments>(
       "sweep", "Trains a job with many settings and tells which are best",
       {{"sweep job.yaml --vary optimizer.lr=0.1,0.03,0.01 --vary data.batch=32,64", "all six combinations"},
-       {"sweep job.yaml --method random --trials 20 --vary 'optimizer.lr={min: 0.001, max: 1, log: true}'",
-        "20 rates drawn from a range"},
-       {"sweep job.yaml --method halving --workers 2",
+       {"sweep job.yaml -o runs/rates --method random --trials 20 --vary 'optimizer.lr={min: 0.001, max: 1, log: "
+        "true}'",
+        "20 rates drawn from a range, in another folder"},
+       {"sweep job.yaml -o runs/halving --method halving --workers 2",
         "what the job's section `sweep` says, dropping the worst early, "
         "two trials at a time"}},
       cli::run_sweep_command);

@@ -9,6 +9,7 @@
 
 #include "starling/base/nearest.h"
 #include "starling/cli/commands.h"
+#include "starling/cli/help_width.h"
 
 namespace starling::cli {
 namespace {
@@ -24,17 +25,23 @@ nlohmann::ordered_json to_json(const System& system) {
           {"proof", system.proof},   {"command", system.command}};
 }
 
+// A line in the columns of the terminal, if it is one.
+std::string fitted(const std::string& line, std::size_t indent) {
+  const std::size_t columns = help_columns();
+  return columns == 0 ? line : wrapped(line, columns, indent);
+}
+
 void print_table() {
   fmt::print("{:<15} {:<8} {}\n", "system", "state", "known for");
   for (const auto& system : systems()) {
-    fmt::print("{:<15} {:<8} {}\n", system.name, system.state(), system.known_for);
+    fmt::print("{}\n", fitted(fmt::format("{:<15} {:<8} {}", system.name, system.state(), system.known_for), 25));
     if (!system.command.empty()) fmt::print("{:<15} {:<8} $ {}\n", "", "", system.command);
   }
 }
 
 void print_details(const System& system) {
   const auto line = [](std::string_view what, std::string_view text) {
-    if (!text.empty()) fmt::print("{:<10} {}\n", what, text);
+    if (!text.empty()) fmt::print("{}\n", fitted(fmt::format("{:<10} {}", what, text), 11));
   };
   line("system", system.title);
   line("known for", system.known_for);

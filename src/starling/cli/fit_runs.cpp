@@ -1,0 +1,59 @@
+#include "starling/cli/fit_runs.h"
+
+#include <algorithm>
+
+namespace starling::cli {
+namespace {
+
+using train::RunTable;
+
+constexpr std::size_t kFirst = 2;  // run and state always stay
+
+std::size_t place_of(const RunTable& table, const std::string& name) {
+  const auto found =
+      std::find_if(table.columns.begin(), table.columns.end(), [&](const auto& column) { return column.name == name; });
+  return static_cast<std::size_t>(found - table.columns.begin());
+}
+
+bool in_every_run(const RunTable& table, std::size_t column) {
+  return std::none_of(table.rows.begin(), table.rows.end(), [&](const auto& row) { return row[column].is_null(); });
+}
+
+// Names of columns, in the order in which they are taken out.
+std::vector<std::string> order_of(const RunTable& table) {
+  std::vector<std::string> order, last;
+  const std::size_t settings = place_of(table, "epochs");  // they stand before it
+  for (std::size_t i = std::min(settings, table.columns.size()); i-- > kFirst;)
+    (in_every_run(table, i) ? last : order).push_back(table.columns[i].name);
+  for (const char* name : {"started", "seconds", "samples_per_s"}) order.emplace_back(name);
+  for (std::size_t i = settings; i < table.columns.size(); ++i) {
+    if (table.columns[i].name.ends_with("_loss")) order.push_back(table.columns[i].name);
+  }
+  order.insert(order.end(), last.begin(), last.end());
+  return order;
+}
+
+std::size_t width_of(const RunTable& table) {
+  const std::string text = to_text(table);
+  return text.find('\n');
+}
+
+}  // namespace
+
+std::vector<std::string> fit_runs(RunTable& table, std::size_t columns) {
+  const RunTable whole = table;
+  for (const auto& name : order_of(whole)) {
+    if (columns == 0 || width_of(table) <= columns) break;
+    const std::size_t at = place_of(table, name);
+    if (at == table.columns.size()) continue;
+    table.columns.erase(table.columns.begin() + static_cast<std::ptrdiff_t>(at));
+    for (auto& row : table.rows) row.erase(row.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+  std::vector<std::string> left_out;
+  for (const auto& column : whole.columns) {
+    if (place_of(table, column.name) == table.columns.size()) left_out.push_back(column.name);
+  }
+  return left_out;
+}
+
+}  // namespace starling::cli

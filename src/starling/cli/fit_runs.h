@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "starling/train/runs/run_table.h"
+
+namespace starling::cli {
+
+// Takes columns out of a table of runs until its text fits so many columns of a terminal; 0: keeps all. First go the
+// settings that not every run has, then times and speed, then losses of evaluations, then other settings, the last
+// ones first. Returns the names of what is left out, in the order of the table.
+std::vector<std::string> fit_runs(train::RunTable& table, std::size_t columns);
+
+}  // namespace starling::cli

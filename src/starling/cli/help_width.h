@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace starling::cli {
+
+// Columns to write help and tables in: $COLUMNS, else those of the terminal; 0 if the output is no terminal.
+std::size_t help_columns();
+
+// Breaks a line that is longer between words; the rest goes on in column `indent`, up to which it stays as it is. A
+// line with less than 20 columns left is not broken.
+std::string wrapped(const std::string& line, std::size_t columns, std::size_t indent);
+
+// Breaks the lines of help that are longer; descriptions go on in their own column. Examples stay whole, so that they
+// can be copied. With 0 columns nothing changes.
+std::string fit_help(const std::string& help, std::size_t columns);
+
+}  // namespace starling::cli

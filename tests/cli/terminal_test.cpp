@@ -1,0 +1,57 @@
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "cli/program.h"
+
+namespace starling {
+namespace {
+
+using testing::run_shell_in;
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+std::size_t widest(const std::string& text) {
+  std::istringstream lines(text);
+  std::size_t most = 0;
+  for (std::string line; std::getline(lines, line);) most = std::max(most, line.size());
+  return most;
+}
+
+class CliTerminal : public ::testing::Test {
+ protected:
+  testing::Ran run(const std::string& line) const { return run_shell_in(folder_.path(), line); }
+  testing::TestFolder folder_{"cli-terminal"};
+};
+
+TEST_F(CliTerminal, TheTableOfRunsFitsAndNamesWhatItHasNoRoomFor) {
+  const std::string train = "train: {epochs: 1, export: false}\n";
+  const std::string data =
+      "data: {name: synthetic, train_samples: 40, test_samples: 20, shape: [1, 32, 32], batch: 20}\n";
+  std::ofstream(folder_.path() / "wide.yaml") << "model: {name: mlp, hidden: [4]}\noptimizer: {name: sgd, lr: 0.1}\n"
+                                              << data << train;
+  std::ofstream(folder_.path() / "deep.yaml") << "model: {name: lenet}\noptimizer: {name: adam, lr: 0.01}\n"
+                                              << data << train;
+  for (const char* job : {"wide", "deep"}) {
+    const auto trained = run(std::string("starling train --progress off ") + job + ".yaml");
+    ASSERT_EQ(trained.code, 0) << trained.err;
+  }
+  const std::string whole = run("starling runs").out, narrow = run("COLUMNS=80 starling runs").out;
+  EXPECT_GT(widest(whole), 120U) << whole;
+  EXPECT_LE(widest(narrow), 80U) << narrow;
+  EXPECT_FALSE(has(whole, "no room for"));
+  for (const char* part : {"model.name", "test_accuracy", "no room for", "started", "--settings chooses"})
+    EXPECT_TRUE(has(narrow, part)) << part << "\n" << narrow;
+  EXPECT_EQ(run("COLUMNS=80 starling runs --csv").out, run("starling runs --csv").out);
+  EXPECT_TRUE(has(run("COLUMNS=80 starling runs --settings beta1").out, "started")) << "what is asked for stays whole";
+}
+
+TEST_F(CliTerminal, LinesOfSystemsAreBrokenBetweenWords) {
+  const std::string narrow = run("COLUMNS=80 starling systems | grep -v '\\$'").out;
+  EXPECT_LE(widest(narrow), 80U) << narrow;
+  EXPECT_TRUE(has(narrow, "\n                         ")) << narrow;
+  EXPECT_EQ(run("starling systems").out, run("COLUMNS=0 starling systems").out);
+}
+
+}  // namespace
+}  // namespace starling
