@@ -61,11 +61,12 @@ TEST(DamagedHdf5, EveryEarlyEndIsRefused) {
   }
 }
 
+// Every 69th byte: one of them, at 4416, crashes libhdf5 1.10.8 where nothing was tried in a child first.
 // STARLING_HDF5_EVERY_BYTE=1 damages each byte in turn, which takes minutes.
 TEST(DamagedHdf5, ADamagedByteIsAnErrorOrIsReadButNeverACrash) {
   const TemporaryFolder folder;
   const std::string whole = whole_file(folder);
-  EXPECT_GT(refusals(folder, whole, std::getenv("STARLING_HDF5_EVERY_BYTE") != nullptr ? 1 : 61), 10);
+  EXPECT_GT(refusals(folder, whole, std::getenv("STARLING_HDF5_EVERY_BYTE") != nullptr ? 1 : 69), 10);
 }
 
 TEST(DamagedHdf5, WhatCrashesOrLoopsIsAnErrorHere) {
