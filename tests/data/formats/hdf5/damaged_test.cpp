@@ -66,7 +66,7 @@ TEST(DamagedHdf5, EveryEarlyEndIsRefused) {
 TEST(DamagedHdf5, ADamagedByteIsAnErrorOrIsReadButNeverACrash) {
   const TemporaryFolder folder;
   const std::string whole = whole_file(folder);
-  EXPECT_GT(refusals(folder, whole, std::getenv("STARLING_HDF5_EVERY_BYTE") != nullptr ? 1 : 69), 10);
+  EXPECT_GT(refusals(folder, whole, std::getenv("STARLING_HDF5_EVERY_BYTE") != nullptr ? 1 : 69), 5);
 }
 
 TEST(DamagedHdf5, WhatCrashesOrLoopsIsAnErrorHere) {
