@@ -61,7 +61,7 @@ TEST(DamagedHdf5, EveryEarlyEndIsRefused) {
   }
 }
 
-// Every 69th byte: one of them, at 4416, crashes libhdf5 1.10.8 where nothing was tried in a child first.
+// Every 69th byte: the one at 4416 is a size of chunks that makes libhdf5 1.10.8 read behind the chunk it has unpacked.
 // STARLING_HDF5_EVERY_BYTE=1 damages each byte in turn, which takes minutes.
 TEST(DamagedHdf5, ADamagedByteIsAnErrorOrIsReadButNeverACrash) {
   const TemporaryFolder folder;
