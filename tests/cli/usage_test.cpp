@@ -62,6 +62,17 @@ TEST(CliUsage, TellsWhereAMisplacedOptionBelongs) {
   EXPECT_TRUE(has(more.err, "got 'b.yaml'")) << more.err;
 }
 
+TEST(CliUsage, AJobThatIsNotThereIsNamedWithTheNearestThatIs) {
+  const testing::TestFolder folder("cli-missing-job");
+  std::ofstream(folder.path() / "fruit.yaml") << "model: mlp\ndata: synthetic\n";
+  for (const char* command : {"train", "validate", "print-config"}) {
+    const auto ran = testing::run_starling_in(folder.path(), std::string(command) + " fruit.yml");
+    EXPECT_EQ(ran.code, 2);
+    EXPECT_TRUE(has(ran.err, "got fruit.yml, which is not there (did you mean 'fruit.yaml'?)")) << ran.err;
+  }
+  EXPECT_TRUE(has(run_starling("train nowhere/x.yaml").err, "got nowhere/x.yaml, which is not there")) << folder.path();
+}
+
 TEST(CliUsage, LaunchOffersOnlyBackendsThatItTakes) {
   EXPECT_FALSE(has(run_starling("launch --help").out, "or mpi"));
   EXPECT_TRUE(has(run_starling("launch --help").out, "mpirun"));

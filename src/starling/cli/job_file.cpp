@@ -19,6 +19,28 @@ void add_job_options(CLI::App& app, JobFile& file) {
   add_set_option(app, file.set);
 }
 
+namespace {
+
+// Jobs in the folder of a path, as they would be written in its place.
+std::vector<std::string> jobs_beside(const std::filesystem::path& path) {
+  std::vector<std::string> jobs;
+  std::error_code error;
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    const auto ending = at->path().extension();
+    if (ending == ".yaml" || ending == ".yml") jobs.push_back((path.parent_path() / at->path().filename()).string());
+  }
+  return jobs;
+}
+
+[[noreturn]] void refuse_missing(const std::filesystem::path& path) {
+  const std::string near = nearest(path.string(), jobs_beside(path));
+  throw UsageError(fmt::format("[job] expected a job file, got {}, which is not there{}", path.string(),
+                               near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near)));
+}
+
+}  // namespace
+
 std::filesystem::path job_path(const std::string& job) {
   const std::filesystem::path path(job);
   std::error_code ignored;
@@ -26,7 +48,7 @@ std::filesystem::path job_path(const std::string& job) {
   if (std::filesystem::exists(path, ignored)) return path;
   const std::filesystem::path shipped = shipped_job(job);
   if (!shipped.empty()) return shipped;
-  if (path.has_parent_path() || path.has_extension()) return path;
+  if (path.has_parent_path() || path.has_extension()) refuse_missing(path);
   // A bare word is more likely a misspelt preset than a file.
   const std::string near = nearest(job, shipped_job_names());
   throw UsageError(

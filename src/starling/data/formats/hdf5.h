@@ -15,7 +15,9 @@
 // functions throw "[hdf5] <file>: expected …, got …", also in builds without libhdf5. One lock guards the library.
 //
 // libhdf5 can crash or loop on a damaged file. So listing a file and opening an array are tried in a child process
-// first, and a file that the child does not survive is an error like any other.
+// first, and a file that the child does not survive is an error like any other. Reading samples of an array that was
+// opened happens in this process: a damaged size of chunks that is no larger than the array is not noticed before, and
+// may still make libhdf5 read behind a chunk. Do not read files of strangers.
 namespace starling::data {
 
 bool has_hdf5();  // true if this build has libhdf5

@@ -61,11 +61,12 @@ TEST(DamagedHdf5, EveryEarlyEndIsRefused) {
   }
 }
 
+// Every 69th byte: the one at 4416 is a size of chunks that makes libhdf5 1.10.8 read behind the chunk it has unpacked.
 // STARLING_HDF5_EVERY_BYTE=1 damages each byte in turn, which takes minutes.
 TEST(DamagedHdf5, ADamagedByteIsAnErrorOrIsReadButNeverACrash) {
   const TemporaryFolder folder;
   const std::string whole = whole_file(folder);
-  EXPECT_GT(refusals(folder, whole, std::getenv("STARLING_HDF5_EVERY_BYTE") != nullptr ? 1 : 61), 10);
+  EXPECT_GT(refusals(folder, whole, std::getenv("STARLING_HDF5_EVERY_BYTE") != nullptr ? 1 : 69), 5);
 }
 
 TEST(DamagedHdf5, WhatCrashesOrLoopsIsAnErrorHere) {

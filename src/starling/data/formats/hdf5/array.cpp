@@ -98,12 +98,24 @@ class OpenArray final : public Hdf5Array {
     dataset_.reset();
     open(name, access.get());
   }
+  // No chunk is larger than an array that cannot grow. The library checks it when it writes; when it reads a damaged
+  // size, it copies from behind the chunk that it has unpacked.
+  void check_chunk_sizes(hid_t properties, hid_t space) const {
+    Sizes chunk{}, sizes{}, most{};
+    H5Pget_chunk(properties, H5S_MAX_RANK, chunk.data());
+    H5Sget_simple_extent_dims(space, sizes.data(), most.data());
+    for (std::size_t axis = 0; axis < static_cast<std::size_t>(type_.shape.rank()); ++axis) {
+      check(most[axis] == H5S_UNLIMITED || chunk[axis] <= most[axis],
+            "[hdf5] {}: expected chunks of at most {} along axis {}, got {}", where_, most[axis], axis, chunk[axis]);
+    }
+  }
   // Finds a damaged index of chunks, or a shape that is not that of the data, while the array is being opened.
   void check_storage() const {
     const Hdf5Id made(H5Dget_create_plist(dataset_.get()), H5Pclose), space(H5Dget_space(dataset_.get()), H5Sclose);
     const Hdf5Id stored(H5Dget_type(dataset_.get()), H5Tclose);
     const auto layout = H5Pget_layout(made.get());
     hsize_t count = 0;
+    if (layout == H5D_CHUNKED) check_chunk_sizes(made.get(), space.get());
     check(layout != H5D_CHUNKED || H5Dget_num_chunks(dataset_.get(), space.get(), &count) >= 0,
           "[hdf5] {}: expected an index of its chunks, got: {}", where_, Hdf5Library::last_error());
     const auto bytes = static_cast<hsize_t>(type_.shape.numel()) * H5Tget_size(stored.get());
