@@ -25,7 +25,7 @@ inline Tensor apply1(const OpDef& op, std::initializer_list<Tensor> inputs, cons
   return std::move(apply(op, inputs, attrs)[0]);
 }
 
-// Calls an op with attributes given as text, as bindings and graph files do: call("sum", {x}, {{"axes", "[0]"}}).
+// Calls an op with attributes given as text, such as {"axes", "[0]"} for "sum", as bindings and graph files do.
 TensorList call(std::string_view name, std::span<const Tensor> inputs,
                 std::span<const std::pair<std::string, std::string>> attrs = {});
 
