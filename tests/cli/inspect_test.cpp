@@ -51,6 +51,14 @@ TEST(CliInspect, WritesDotSvgAndTensorBoardFiles) {
   }
 }
 
+TEST(CliInspect, FindsTheSeparatorOfAPackedTable) {
+  const testing::TestFolder folder("cli-inspect-gz");
+  const std::string rows = "printf 'size\\tkind, of fruit\\tage\\n1\\tapple\\t3\\n2\\tplum\\t4\\n'";
+  const auto ran = testing::run_shell_in(folder.path(), rows + " | gzip > t.csv.gz && starling inspect data t.csv.gz");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(has(ran.out, "2 rows of 3 columns")) << ran.out;
+}
+
 TEST(CliInspect, RefusesAnUnknownStageAndFormatByName) {
   const auto stage = run_starling("inspect graph lenet --stage after:fused");
   EXPECT_EQ(stage.code, 2);

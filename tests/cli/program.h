@@ -1,11 +1,14 @@
 #pragma once
 
+#include <signal.h>
 #include <sys/wait.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 
 #include "train/tiny_fashion.h"
 
@@ -36,6 +39,18 @@ inline Ran run_shell_in(const std::filesystem::path& where, const std::string& l
                               "':\"$PATH\" && { " + line + "; } >'" + out.string() + "' 2>'" + err.string() + "'";
   const int status = std::system(command.c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, file_text(out), file_text(err)};
+}
+
+// Waits for a child process, at most so long; then kills it. False: it had to be killed.
+inline bool wait_for(pid_t child, int& status, std::chrono::milliseconds most) {
+  const auto end = std::chrono::steady_clock::now() + most;
+  while (std::chrono::steady_clock::now() < end) {
+    if (::waitpid(child, &status, WNOHANG) == child) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  ::kill(child, SIGKILL);
+  ::waitpid(child, &status, 0);
+  return false;
 }
 
 // Runs `starling <arguments>` in a shell and waits.

@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/program.h"
+#include "starling/data/formats/npy.h"
+#include "starling/ops/api/creation.h"
 
 namespace starling {
 namespace {
@@ -66,6 +68,41 @@ TEST_F(CliRunEnds, TellsOnceWhyItStoppedEarlyAndWhatTheLastLineMeans) {
   EXPECT_TRUE(has(ran.out, "samples/s on average")) << ran.out;
   EXPECT_TRUE(has(ran.out, "(mean of the last epoch)")) << ran.out;
   EXPECT_TRUE(has(train().err, "--set train.early_stop=null")) << train().err;
+}
+
+TEST_F(CliRunEnds, RanksThatStoppedEarlyAreFoundFinished) {
+  write("train: {epochs: 50, early_stop: {patience: 1, min_delta: 1000}}\ndistribute: {workers: 2}\n");
+  ASSERT_EQ(train().code, 0);
+  const std::string before = summary();
+  const auto again = train();
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(summary(), before);
+  EXPECT_TRUE(has(again.err, "is finished: nothing was trained; train on without that by --set train.early_stop=null"))
+      << again.err;
+}
+
+TEST_F(CliRunEnds, ARunPausedAfterAnEpochHasOneLineForIt) {
+  write("train: {epochs: 3}\n");
+  const auto ran = train("--pause-after 1");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_FALSE(has(ran.err, "epoch 2/3")) << ran.err;
+  EXPECT_FALSE(has(ran.err, " 0 samples/s")) << ran.err;
+  EXPECT_EQ(ran.err.find("epoch 1/3"), ran.err.rfind("epoch 1/3")) << ran.err;
+}
+
+TEST_F(CliRunEnds, PredictsWithTheNewestStateOfARun) {
+  write("train: {epochs: 1}\n");
+  ASSERT_EQ(train().code, 0);
+  data::write_npy(folder_.path() / "x.npy", zeros({2, 1, 4, 4})).value();
+  const auto saved = run("predict runs/job x.npy");
+  EXPECT_EQ(saved.code, 0) << saved.err;
+  EXPECT_EQ(saved.err, "");
+  ASSERT_EQ(train("--set train.epochs=3 --pause-after 2").code, 0);
+  const auto newer = run("predict runs/job x.npy");
+  EXPECT_EQ(newer.code, 0) << newer.err;
+  EXPECT_TRUE(has(newer.err, "was trained on since its model of step 4: taking its checkpoint of step 8")) << newer.err;
+  EXPECT_NE(newer.out, saved.out);
+  EXPECT_EQ(run("predict runs/job/model x.npy").out, saved.out) << "the saved model can still be named";
 }
 
 TEST_F(CliRunEnds, ListsTheStepsThereAreWhenACheckpointIsMissing) {

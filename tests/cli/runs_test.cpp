@@ -35,6 +35,25 @@ TEST_F(CliRuns, ListsRunsWithWhatDiffersAndHowTheyEnded) {
   EXPECT_TRUE(has(some.out, "\nfirst,finished,") && !has(some.out, "\nsecond,")) << some.out;
 }
 
+TEST_F(CliRuns, AnOddLogOfOneRunLeavesTheOthersListed) {
+  ASSERT_EQ(train().code, 0);
+  std::filesystem::create_directories(runs() / "odd");
+  std::ofstream(runs() / "odd" / "log.jsonl") << R"({"event": 5, "step": 1})"
+                                              << "\n";
+  const auto listed = run_starling("runs " + quoted(runs()));
+  EXPECT_EQ(listed.code, 0) << listed.err;
+  EXPECT_TRUE(has(listed.out, "first") && has(listed.out, "odd")) << listed.out;
+}
+
+TEST_F(CliRuns, ARunWithoutALogIsNotToldByTheLogOfAnEarlierOne) {
+  ASSERT_EQ(train("--pause-after 1").code, 0);
+  ASSERT_EQ(train("--resume none --set monitor.jsonl=false").code, 0);
+  const auto rows = nlohmann::json::parse(run_starling("runs " + quoted(runs()) + " --json").out);
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].at("state"), "finished");
+  EXPECT_EQ(rows[0].at("steps"), 10);
+}
+
 TEST_F(CliRuns, RefusesNamesItDoesNotKnowAndTellsAnEmptyFolder) {
   EXPECT_EQ(run_starling("runs /nowhere/at/all").code, 2);
   const auto empty = run_starling("runs " + quoted(folder_.path()));

@@ -53,6 +53,20 @@ TEST_F(CliSweep, TrainsAllCombinationsAndDoesNotDoSoAgain) {
   EXPECT_TRUE(has(other.err, "train.seed was 1, is 9")) << other.err;
 }
 
+TEST_F(CliSweep, TakesFurtherKindsAndAnyOrderOfSettings) {
+  const std::string sweep_it = "sweep " + job() + " -o '" + (folder_.path() / "kinds").string() + "' ";
+  const auto first = run_starling(sweep_it + "--vary optimizer.name=sgd --vary data.batch=20");
+  ASSERT_EQ(first.code, 0) << first.err;
+  const auto more = run_starling(sweep_it + "--vary data.batch=20 --vary optimizer.name=sgd,adam");
+  ASSERT_EQ(more.code, 0) << more.err;
+  EXPECT_TRUE(has(more.err, "trial-001 (lr=0.1 batch=20 name=sgd): done before")) << more.err;
+  EXPECT_TRUE(has(more.err, "trial-003 (lr=0.1 batch=20 name=adam): started")) << more.err;
+  const auto other =
+      run_starling(sweep_it + "--vary data.batch=20 --vary optimizer.name=sgd --set optimizer.momentum=0.5");
+  EXPECT_EQ(other.code, 2);
+  EXPECT_TRUE(has(other.err, "of trial-001, optimizer.momentum was")) << other.err;
+}
+
 TEST_F(CliSweep, ATrialThatFailsIsToldAndDoesNotEndTheSweep) {
   const auto ran = run_starling("sweep " + job() + " --vary optimizer.lr=1e30,0.01 --set train.epochs=2");
   EXPECT_EQ(ran.code, 0) << ran.err;
@@ -123,7 +137,7 @@ TEST_F(CliSweep, StopsItsTrialsCleanly) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   ::kill(child, SIGINT);
   int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(testing::wait_for(child, status, std::chrono::seconds(30))) << testing::file_text(err);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 130) << testing::file_text(err);
   EXPECT_TRUE(has(testing::file_text(err), "trial-001 (lr=0.01): interrupted")) << testing::file_text(err);
   EXPECT_FALSE(has(testing::file_text(err), "trial-002")) << testing::file_text(err);

@@ -53,7 +53,15 @@ TEST(RawInput, OfTablesIsFoundByNameOrByPlace) {
   numbers["categories"] = numbers["words"] = json::array();
   const TableReader plain = TableReader::from_json(numbers);
   EXPECT_EQ(read("3;5\n2;1\n", plain), (std::vector<double>{1, 1, 0, -1})) << "rows of numbers without a header";
+  EXPECT_EQ(read("4;4\n2;1\n", plain), (std::vector<double>{2, 0.5, 0, -1})) << "a value may come twice, a name not";
   EXPECT_NE(error_of([&] { read("3;5;6\n", plain); }).find("expected the columns 'a'"), std::string::npos);
+}
+
+TEST(RawInput, OfTextsKeepsThePlaceOfEveryLine) {
+  const TemporaryFolder folder;
+  const TextReader texts{"t", 5, {}, std::make_shared<const HashedTerms>(9, TermOptions{})};
+  write_text(folder / "lines.txt", "one\r\n\ntwo\n");
+  EXPECT_EQ(texts.read(folder / "lines.txt"), (std::vector<std::string>{"one", "", "two"}));
 }
 
 TEST(RawInput, ThatIsDescribedBadlyIsRefused) {

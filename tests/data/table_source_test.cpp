@@ -76,5 +76,36 @@ TEST(TableSources, CsvTextGivesIdsAndClasses) {
   EXPECT_NE(error_of([&] { source(head + "vocabulary: 100}"); }).find("a.csv:3: expected a class"), std::string::npos);
 }
 
+TEST(TableSources, ReadOtherFilesAsTheyWereReadBefore) {
+  const TemporaryFolder folder;
+  write_text(folder / "own.csv", "x,colour,kind\n0,red,b\n4,blue,a\n");
+  write_text(folder / "other.csv", "x,colour,kind\n100,green,b\n4,red,b\n");
+  const std::string options =
+      "{name: csv, label: kind, categories: [colour], standardise: true, train: [" + folder.path().string() + "/";
+  const auto own = source(options + "own.csv]}");
+  const Reading as{own.raw, own.tokenizer, own.class_names};
+  const auto chosen = source_kinds().choose(ConfigNode::parse(options + "other.csv]}", "job.yaml")).make();
+  EXPECT_EQ(chosen().class_names, (std::vector<std::string>{"b"}));
+  const auto other = chosen(as);
+  EXPECT_EQ(other.class_names, own.class_names);
+  EXPECT_EQ(other.raw, own.raw);
+  const auto rows = all_of(*other.train);
+  EXPECT_EQ(rows[0].to_vector(), (Values{49, 0, 0, 1, 0, 1})) << "mean 2, deviation 2; blue, red";
+  EXPECT_EQ(rows[1].to_vector(), (Values{1, 1}));
+}
+
+TEST(TableSources, CsvTellsTheScalesOfTargetsAndLeavesThemAsTheyAre) {
+  const TemporaryFolder folder;
+  const std::string file = (folder / "a.csv").string();
+  write_text(file, "x,a,b\n1,100,3\n4,300,3\n");
+  const std::string head = "{name: csv, standardise_targets: true, train: ['" + file + "'], ";
+  const auto two = source(head + "targets: [b, a]}");
+  EXPECT_EQ(two.target_means, (Values{3, 200}));
+  EXPECT_EQ(two.target_deviations, (Values{1, 100})) << "of a constant 1";
+  EXPECT_EQ(all_of(*two.train)[1].to_vector(), (Values{3, 100, 3, 300}));
+  EXPECT_EQ(source(head + "label: a, label_kind: number, ignore: [b]}").target_means, (Values{200}));
+  EXPECT_NE(error_of([&] { source(head + "label: a}"); }).find("label_kind: number"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace starling::data

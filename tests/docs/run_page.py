@@ -9,7 +9,8 @@ says more about it:
 
   <!-- run: no (why) -->      leaves an sh block out
   <!-- run: file NAME -->     writes the block, of any language, to the file NAME, as the page asks the reader to
-  <!-- run: fails -->         the sh block is expected to end with an error
+  <!-- run: fails -->         the sh block is expected to end with an error of a command: 1 to 125, which leaves out
+                              commands that are not found and those that a signal kills
   <!-- run: shows -->         the block is what the sh block before it printed: each of its lines has to be there, in
                               this order; … stands for any text, and blanks count as one
   <!-- run: setup COMMANDS --> runs COMMANDS first, for what the page takes for granted
@@ -84,7 +85,7 @@ class Page:
         if kind == "setup" and (code := self.shell(rest)) != 0:
             self.refuse(block, f"its setup ended with {code}")
         code = self.shell(block.text)
-        if (code != 0) != (kind == "fails"):
+        if not (1 <= code <= 125 if kind == "fails" else code == 0):
             self.refuse(block, f"expected {'an error' if kind == 'fails' else 'no error'}, got exit status {code}")
 
 

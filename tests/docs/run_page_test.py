@@ -66,6 +66,8 @@ class Pages(unittest.TestCase):
         self.assertNotIn("after", told)
 
     def test_a_block_that_should_fail_has_to(self):
+        self.assertIn("got exit status 127", self.refused("<!-- run: fails -->\n```sh\nno-such-command\n```\n"))
+        self.assertIn("expected an error", self.refused("<!-- run: fails -->\n```sh\nkill -KILL $$\n```\n"))
         self.assertIn("expected an error", self.refused("<!-- run: fails -->\n```sh\ntrue\n```\n"))
 
     def test_what_is_shown_has_to_be_printed_in_this_order(self):

@@ -136,6 +136,12 @@ TEST(Indexing, PlacesOutsideAreRefusedWithTheirAxis) {
   EXPECT_EQ(refused([&] { Tensor()[0]; }), "[index] expected a tensor, got an empty handle");
 }
 
+TEST(Indexing, AnUnsignedPositionDoesNotComeBackAsANegativeOne) {
+  const Tensor x = arange(0, 4);
+  EXPECT_EQ((x[{std::size_t{3}}].item()), 3);
+  EXPECT_THROW((x[{static_cast<std::size_t>(-1)}]), Error);
+}
+
 TEST(Indexing, GradientsGoToThePart) {
   Tensor x = counting({2, 3});
   x.set_requires_grad();

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <functional>
+#include <limits>
 #include <string>
 
 #include "starling/ops/api/creation.h"
@@ -40,6 +41,17 @@ TEST(TensorLiteral, TheDtypeFollowsFromHowNumbersAreWritten) {
   EXPECT_EQ(tensor({true, false}).to_vector(), (std::vector<double>{1, 0}));
   EXPECT_EQ(tensor({1, 2}, DType::f64).dtype(), DType::f64);
   EXPECT_EQ(tensor({1.0, 2.0}, DType::i32).to_vector(), (std::vector<double>{1, 2}));
+}
+
+TEST(TensorLiteral, ABooleanIsTrueOrFalseAndNothingElse) {
+  EXPECT_EQ(tensor({0, 1, true}, DType::boolean).to_vector(), (std::vector<double>{0, 1, 1}));
+  EXPECT_EQ(tensor({0.0, 1.0}, DType::boolean).to_vector(), (std::vector<double>{0, 1}));
+  for (const double wrong : {2.5, -1.0, std::numeric_limits<double>::quiet_NaN()})
+    EXPECT_NE(refused([&] {
+                tensor({1.0, wrong}, DType::boolean);
+              }).find("expected true, false, 0 or 1"),
+              std::string::npos)
+        << wrong;
 }
 
 TEST(TensorLiteral, LargeWholeNumbersKeepTheirDigits) {

@@ -201,5 +201,34 @@ TEST(Objectives, AreMadeByName) {
   EXPECT_NO_THROW(objective_kinds().choose(yaml).make());
 }
 
+TEST(Objectives, ClassifyTakesProbabilitiesThatMixedLabelsAre) {
+  Fixed net;
+  const Tensor logits = from_doubles(kLogits, {2, 3});
+  const Tensor sure = from_doubles(std::vector<double>{0, 1, 0, 1, 0, 0}, {2, 3});
+  const Tensor labels = from_host<std::int64_t>(std::vector<std::int64_t>{1, 0}, {2});
+  const auto by_number = classify()->apply(net, std::vector<Tensor>{logits, labels});
+  const auto by_probability = classify()->apply(net, std::vector<Tensor>{logits, sure});
+  EXPECT_NEAR(by_probability.loss.item(), by_number.loss.item(), 1e-6);
+  EXPECT_EQ(by_probability.target.to_vector(), (std::vector<double>{1, 0}));
+  EXPECT_THROW(classify()->apply(net, std::vector<Tensor>{logits, from_doubles(kLogits, {3, 2})}), Error);
+}
+
+TEST(Objectives, RegressLearnsStandardisedAndTellsInUnits) {
+  Fixed net;
+  const Tensor learned = from_doubles(std::vector<double>{1, -1, 0, 2}, {2, 2});
+  const Tensor target = from_doubles(std::vector<double>{120, 7, 100, 11}, {2, 2});
+  const auto objective = regress({.target_means = {100, 8}, .target_deviations = {10, 1}});
+  const auto out = objective->apply(net, std::vector<Tensor>{learned, target});
+  EXPECT_EQ(out.prediction.to_vector(), (std::vector<double>{110, 7, 100, 10}));
+  EXPECT_EQ(out.target.to_vector(), target.to_vector());
+  EXPECT_NEAR(out.loss.item(), (1 + 0 + 0 + 1) / 4.0, 1e-6);
+  EXPECT_EQ(objective->predict(net, std::vector<Tensor>{learned}).to_vector(), out.prediction.to_vector());
+  const auto judged = objective->judge(net, std::vector<Tensor>{out.prediction, target});
+  EXPECT_EQ(judged.prediction.to_vector(), out.prediction.to_vector());
+  EXPECT_NEAR(judged.loss.item(), out.loss.item(), 1e-6);
+  EXPECT_THROW(regress({.target_means = {1}, .target_deviations = {0}}), Error);
+  EXPECT_THROW(regress({.target_means = {1}}), Error);
+}
+
 }  // namespace
 }  // namespace starling::train

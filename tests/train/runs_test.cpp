@@ -82,6 +82,33 @@ TEST(RunRecord, ReadsWhatItCanOfADamagedRunAndTellsTheRest) {
   EXPECT_NE(record.problem.find("no_such_net"), std::string::npos) << record.problem;
 }
 
+TEST(RunRecord, ALogOfAnEarlierRunDoesNotTellOfTheLastOne) {
+  const testing::TestFolder folder("runs-old-log");
+  write(folder.path() / "log.jsonl", kBegin + kEval + end_event("failed"));
+  write(folder.path() / "summary.json",
+        R"({"steps": 12, "loss": 0.25, "metrics": {"accuracy": 0.75}, "started": 2000})");
+  const RunRecord last = read_run(folder.path());
+  EXPECT_EQ(last.state, RunEnd::finished);
+  EXPECT_EQ(last.steps, 12);
+  EXPECT_EQ(last.metrics.at("accuracy"), 0.75);
+  EXPECT_FALSE(last.metrics.contains("test_accuracy"));
+  write(folder.path() / "summary.json", R"({"steps": 5, "loss": 0.25, "metrics": {}, "started": 999})");
+  EXPECT_EQ(read_run(folder.path()).state, RunEnd::failed) << "the log goes on after the summary";
+}
+
+TEST(RunRecord, OddFilesNeverThrow) {
+  const testing::TestFolder folder("runs-odd");
+  for (const std::string log :
+       {R"({"event": 5, "step": 1, "time": "noon"})", R"({"event": "end", "step": 1, "how": {}, "epoch": "x"})"}) {
+    write(folder.path() / "log.jsonl", log + "\n");
+    for (const std::string summary :
+         {R"({"interrupted": "no", "metrics": 3})", R"({"steps": [], "started": "x"})", "[]"}) {
+      write(folder.path() / "summary.json", summary);
+      EXPECT_NO_THROW(read_run(folder.path())) << log << summary;
+    }
+  }
+}
+
 TEST(RunRecord, FindsRunsAtAnyDepthButNotWithinRunsOrAmongJobs) {
   const testing::TestFolder folder("runs-find");
   write(folder.path() / "a/log.jsonl", kBegin);

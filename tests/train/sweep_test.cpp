@@ -52,6 +52,18 @@ TEST(Sweep, DrawsNoTrialTwiceWhereThereAreFew) {
   EXPECT_EQ(make_trials(read("method: random\ntrials: 50\nsettings: {optimizer.lr: [0.1, 0.2, 0.3]}")).size(), 3U);
 }
 
+TEST(Sweep, ValuesOfANarrowRangeCanBeToldApart) {
+  for (const std::string range : {"{min: 0.90001, max: 0.90002}", "{min: 0.99, max: 0.991, log: true}"}) {
+    std::set<std::string> labels;
+    for (const auto& trial :
+         make_trials(read("method: random\ntrials: 20\nsettings: {optimizer.momentum: " + range + "}")))
+      labels.insert(label(trial));
+    EXPECT_EQ(labels.size(), 20U) << range;
+  }
+  const auto wide = make_trials(read("method: random\ntrials: 3\nsettings: {optimizer.lr: {min: 0.001, max: 1}}"));
+  for (const auto& trial : wide) EXPECT_LE(label(trial).size(), std::string("lr=0.00123").size()) << label(trial);
+}
+
 TEST(Sweep, HalvingKeepsTheBestThirdForThreeTimesTheEpochs) {
   const SweepJob sweep = read("method: halving\nsettings: {optimizer.lr: {min: 0, max: 1}}");
   EXPECT_EQ(make_rungs(sweep, 9, 9), (std::vector<Rung>{{1, 9}, {3, 3}, {9, 1}}));
@@ -95,6 +107,32 @@ TEST(SweepFolder, FindsTrialsByTheirSettingsAndTakesNewOnes) {
   SweepFolder again(path, {{"train.seed", "1"}});
   EXPECT_EQ(again.of(trials[0]), path / "trial-002");
   EXPECT_EQ(again.of(trials[1]), path / "trial-001");
+}
+
+TEST(SweepFolder, FindsATrialWhateverTheOrderOfItsSettings) {
+  const testing::TestFolder folder("sweep-order");
+  const auto path = folder.path() / "sweep";
+  const auto first = make_trials(read("settings: {optimizer.lr: [0.1], data.batch: [8]}"));
+  const auto turned = make_trials(read("settings: {data.batch: [8], optimizer.lr: [0.1]}"));
+  EXPECT_EQ(SweepFolder(path, {}).of(first[0]), path / "trial-001");
+  EXPECT_EQ(SweepFolder(path, {}).of(turned[0]), path / "trial-001");
+}
+
+TEST(SweepFolder, RefusesAKnownTrialWithOtherSettingsOfItsOwn) {
+  const testing::TestFolder folder("sweep-own");
+  const auto path = folder.path() / "sweep";
+  const auto trials = make_trials(read("settings: {optimizer.name: [sgd, adam]}"));
+  SweepFolder(path, {}).of(trials[0], {{"optimizer.lr", "0.1"}});
+  SweepFolder again(path, {});
+  EXPECT_EQ(again.of(trials[0], {{"optimizer.lr", "0.1"}}), path / "trial-001");
+  EXPECT_EQ(again.of(trials[1], {{"optimizer.beta1", "0.9"}}), path / "trial-002");
+  try {
+    again.of(trials[0], {{"optimizer.lr", "0.2"}});
+    FAIL();
+  } catch (const Refusal& error) {
+    EXPECT_NE(std::string(error.what()).find("of trial-001, optimizer.lr was 0.1, is 0.2"), std::string::npos)
+        << error.what();
+  }
 }
 
 TEST(SweepFolder, RefusesASweepOverAnotherJob) {

@@ -5,7 +5,9 @@
 #include <map>
 
 #include "starling/base/error.h"
+#include "starling/ops/api/creation.h"
 #include "starling/ops/api/loss.h"
+#include "starling/ops/api/shape_ops.h"
 #include "starling/runtime/compile.h"
 #include "train/trainer_testing.h"
 
@@ -198,6 +200,68 @@ TEST(Trainer, StopsOnALossThatIsNotFiniteNamingTheStep) {
   } catch (const Error& e) {
     EXPECT_NE(std::string(e.what()).find("expected a finite loss"), std::string::npos) << e.what();
   }
+}
+
+// Bright and dark pictures.
+std::shared_ptr<const Dataset> shades(DType dtype) {
+  std::vector<double> x, y;
+  for (int i = 0; i < 32; ++i) {
+    for (int p = 0; p < 16; ++p) x.push_back((i % 2 * 200 + (i + p) % 40) / (dtype == DType::u8 ? 1.0 : 255.0));
+    y.push_back(i % 2);
+  }
+  return std::make_shared<TensorDataset>(
+      std::vector<Tensor>{from_doubles(x, {32, 1, 4, 4}, dtype), from_doubles(y, {32}, DType::i64)});
+}
+
+nn::Sequential conv_net() {
+  manual_seed(3);
+  nn::Sequential net;
+  net.add("conv", nn::Conv2d({.in = 1, .out = 2, .kernel = 3})).add("relu", nn::Relu()).add("flat", nn::Flatten());
+  net.add("fc", nn::Linear({.in = 8, .out = 2}));
+  return net;
+}
+
+TEST(Trainer, SamplesOfBytesAndOfF64BecomeF32WhereTheNetworkBegins) {
+  for (const DType dtype : {DType::u8, DType::f64}) {
+    auto net = conv_net();
+    optim::Sgd optimizer(net.parameters(), {.lr = 0.5});
+    Trainer trainer(net, optimizer, classify(), testing::quiet({.epochs = 20, .batch = 8}));
+    const auto fitted = trainer.fit(shades(dtype), shades(dtype));
+    EXPECT_GT(fitted.summary.metrics.at("accuracy"), 0.9) << name(dtype);
+    const Tensor some = empty({2, 1, 4, 4}, dtype);
+    EXPECT_EQ(trainer.predict(std::vector<Tensor>{some}).shape(), (Shape{2, 2})) << name(dtype);
+  }
+}
+
+TEST(Trainer, ANetworkThatTakesBytesGetsThem) {
+  class TakesBytes final : public nn::Module {
+   public:
+    DType seen = DType::f32;
+
+   protected:
+    Tensor forward(const Tensor& x) override {
+      seen = x.dtype();
+      return (*fc_)(reshape(cast(x, DType::f32), {x.size(0), 16}));
+    }
+
+   private:
+    std::shared_ptr<nn::Linear> fc_ =
+        add_module("fc", std::make_shared<nn::Linear>(nn::LinearOptions{.in = 16, .out = 2}));
+  };
+  TakesBytes net;
+  optim::Sgd optimizer(net.parameters(), {.lr = 1e-5});
+  Trainer(net, optimizer, classify(), testing::quiet({.epochs = 1, .batch = 8})).fit(shades(DType::u8));
+  EXPECT_EQ(net.seen, DType::u8);
+}
+
+TEST(Trainer, TargetsOfF64AreRegressed) {
+  auto net = testing::small_net();
+  optim::Sgd optimizer(net.parameters(), {.lr = 0.05});
+  Trainer trainer(net, optimizer, regress(), testing::quiet({.epochs = 2, .batch = 8}));
+  std::vector<double> x(16 * 8, 0.5), y(16 * 4, 1.0);
+  const auto data = std::make_shared<TensorDataset>(
+      std::vector<Tensor>{from_doubles(x, {16, 8}, DType::f64), from_doubles(y, {16, 4}, DType::f64)});
+  EXPECT_LT(trainer.fit(data, data).summary.metrics.at("mse"), 1.5);
 }
 
 }  // namespace

@@ -4,14 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <map>
 #include <vector>
 
+#include "starling/base/bytes.h"
 #include "starling/base/file.h"
 #include "starling/cli/cli.h"
 #include "starling/data/formats/csv.h"
 #include "starling/data/formats/image.h"
+#include "starling/data/formats/text.h"
 #include "starling/train/runs/text_table.h"
 
 namespace starling::cli {
@@ -73,9 +74,9 @@ struct Column {
 };
 
 char separator_of(const fs::path& file) {
-  std::ifstream in(file);
-  std::string line;
-  std::getline(in, line);
+  const auto lines = data::open_lines(file, 0);
+  const data::Record* first = lines->next();
+  const std::string line(first == nullptr ? "" : as_text(first->parts[0].bytes));
   return std::count(line.begin(), line.end(), '\t') > std::count(line.begin(), line.end(), ',') ? '\t' : ',';
 }
 

@@ -22,6 +22,13 @@ std::optional<TensorType> trained_with(const ModelSignature& signature) {
   }
 }
 
+// True for arrays like those of training, which go the same way: training reads all whole numbers but bytes as i64.
+// Numbers for a model of bytes are taken for the network's input.
+bool is_like(DType trained, DType given) {
+  if (trained == given) return true;
+  return trained == DType::i64 ? is_integer(given) : is_float(trained) && given != DType::u8;
+}
+
 // u8 [n, …] with the channel axis that grey pictures may lack.
 Tensor with_channels(const Tensor& array) {
   Shape sample;
@@ -40,8 +47,10 @@ PredictInput input_of(const Tensor& array, const std::string& path, const ModelS
   const ModelField& wanted = signature.inputs[0];
   const auto raw = trained_with(signature);
   PredictInput input;
-  // Arrays like those of training go the same way. Numbers for a model of bytes are taken for the network's input.
-  if (raw && (raw->dtype == array.dtype() || (is_float(raw->dtype) && array.dtype() != DType::u8))) {
+  check(!raw || raw->dtype != DType::i64 || !is_float(array.dtype()),
+        "[predict] {}: expected whole numbers, as the model was trained with, got {} (save them by x.astype('int64'))",
+        path, name(array.dtype()));
+  if (raw && is_like(raw->dtype, array.dtype())) {
     input.batch = transformed(as_samples(cast(array, raw->dtype), raw->shape, path), signature, path);
   } else if (array.dtype() == DType::u8 && wanted.dtype != DType::u8 && array.rank() >= 2) {
     input.batch = transformed(with_channels(array), signature, path);

@@ -1,16 +1,21 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 
+#include "starling/data/source.h"
+#include "starling/train/job/job.h"
 #include "starling/train/saved_model/saved_model.h"
 
 namespace starling::cli {
 
-// True for the folder of a run with a checkpoint.
-bool has_checkpoints(const std::filesystem::path& run);
+// The model of a run in its newest state: the saved one, or one made of the newest checkpoint, which is told on
+// standard error, where there is none yet or the run has been trained on since. A checkpoint needs the job's data, for
+// class names and sizes; nothing is written into the run. nullopt: the folder has neither.
+std::optional<SavedModel> model_of_run(const std::filesystem::path& run, int threads);
 
-// Model made of the newest checkpoint of a run, which has none of its own before it has ended. Reads the job's data,
-// for class names and sizes, and says on standard error which step it is. Nothing is written into the run.
-SavedModel model_of_checkpoint(const std::filesystem::path& run, int threads);
+// How the training of a run came to read its files: as its saved model says, else by reading them again.
+data::Reading reading_of_run(const std::filesystem::path& run, const train::Job& job);
+data::Reading reading_of(const ModelSignature& signature);
 
 }  // namespace starling::cli

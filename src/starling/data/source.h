@@ -1,9 +1,11 @@
 #pragma once
 
+#include <concepts>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "starling/base/kinds.h"
@@ -29,6 +31,9 @@ struct DataSplits {
   std::shared_ptr<const Tokenizer> tokenizer{};         // of tokens, or of source sequences
   std::shared_ptr<const Tokenizer> target_tokenizer{};  // of target sequences, if it differs
   std::vector<std::string> target_names{};              // of the numbers to predict; may be empty
+  // Of the numbers to predict, where a network is to learn them standardised; empty: as they are.
+  std::vector<double> target_means{};
+  std::vector<double> target_deviations{};
   // How a file or row of the user becomes a sample, by the kinds of data/raw/raw.h; null: not described. Saved models
   // keep it, so that predictions begin with the same files as training.
   nlohmann::json raw{};
@@ -36,7 +41,30 @@ struct DataSplits {
   nlohmann::json raw_transforms = nlohmann::json::array();
 };
 
-using SourceKinds = Kinds<std::function<DataSplits()>>;  // making the function is cheap; calling it reads the files
+// How training came to read its files: columns, words and means, vocabulary, classes. Empty: nothing was learned yet.
+struct Reading {
+  nlohmann::json raw{};  // as in DataSplits
+  std::shared_ptr<const Tokenizer> tokenizer{};
+  std::vector<std::string> class_names{};
+};
+
+// Reads the files of a data set. Given a reading, it reads them the same way instead of learning one from them, so that
+// a network sees other files as it saw those of its training.
+class Source {
+ public:
+  template <std::invocable<const Reading&> F>
+  Source(F read) : read_(std::move(read)) {}  // NOLINT(google-explicit-constructor)
+  template <std::invocable F>
+  Source(F read)  // NOLINT(google-explicit-constructor): of files that are read one way only
+      : read_([read = std::move(read)](const Reading&) { return read(); }) {}
+
+  DataSplits operator()(const Reading& as = {}) const { return read_(as); }
+
+ private:
+  std::function<DataSplits(const Reading&)> read_;
+};
+
+using SourceKinds = Kinds<Source>;  // making a source is cheap; calling it reads the files
 
 // Data sources by their names in job files; built from the files in data/sources.
 const SourceKinds& source_kinds();

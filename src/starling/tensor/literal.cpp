@@ -43,6 +43,8 @@ Tensor TensorLiteral::make(DType dtype) const {
     T* to = out.data<T>();
     for (const Number& number : numbers_) {
       if constexpr (std::is_same_v<T, bool>) {
+        check(number.real == 0 || number.real == 1,
+              "[tensor] expected true, false, 0 or 1 for bool, got {}; write x != 0", number.real);
         *to++ = number.real != 0;
       } else if constexpr (std::is_integral_v<T>) {
         const bool real = kind_ == Kind::real;

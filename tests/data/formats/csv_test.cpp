@@ -48,7 +48,8 @@ TEST(Csv, TakesAQuoteInsideACellAsALetter) {
 
 TEST(Csv, SaysTheLineOfWhatIsWrong) {
   EXPECT_EQ(error_of([] { rows("a,b\n1,2\n\n\"x\ny\",1\n3\n"); }),
-            "[csv] f.csv:6: expected 2 cells as in the first row, got 1");
+            "[csv] f.csv:6: expected 2 cells as in the first row, got 1 (a cell with a separator in it needs quotes; "
+            "`separator` says which letter it is)");
   EXPECT_NE(error_of([] { rows("a,b\n\"1\"x,2\n"); }).find("f.csv:2: expected ',' or the end of the line"),
             std::string::npos);
   EXPECT_NE(error_of([] { rows("a,b\n1,\"2\n3,4\n"); }).find("to be closed"), std::string::npos);

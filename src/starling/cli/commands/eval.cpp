@@ -7,9 +7,10 @@
 
 #include "starling/cli/commands.h"
 #include "starling/cli/job_file.h"
+#include "starling/cli/run_model.h"
 #include "starling/data/loading/loader.h"
-#include "starling/data/tokenizers/tokenizer.h"
 #include "starling/ops/def/apply.h"
+#include "starling/train/job/job_data.h"
 #include "starling/train/job/job_evaluation.h"
 #include "starling/train/loop/evaluator.h"
 #include "starling/train/run/run_weights.h"
@@ -31,7 +32,9 @@ struct EvalArguments {
 
 void expect_evaluation_data(const train::PreparedJob& prepared) {
   if (evaluation_data(prepared).empty())
-    throw UsageError("[eval] expected data with a part to evaluate on, got none (see data.evaluate)");
+    throw UsageError(
+        "[eval] expected data with a part to evaluate on, got none (keep some apart, as by --set "
+        "data.split.test=0.1)");
 }
 
 std::vector<NamedMetric> chosen_metrics(const EvalArguments& options, const train::PreparedJob& prepared) {
@@ -73,17 +76,6 @@ const std::vector<std::string>& names_of_classes(const ModelSignature& signature
   return own;
 }
 
-// Words, means and vocabularies are learned from the training files that a job names: those of other files would make
-// other features of the same rows.
-void warn_of_other_reading(const ModelSignature& signature, const train::PreparedJob& prepared) {
-  const data::DataSplits& splits = prepared.data.splits;
-  const auto tokenizer = splits.tokenizer ? splits.tokenizer->json() : nlohmann::json();
-  if (signature.raw.is_null() || (signature.raw == splits.raw && signature.tokenizer == tokenizer)) return;
-  fmt::print(stderr,
-             "starling: warning: the data is not read as the model's training data was (columns, words, means or "
-             "vocabulary differ): leave data.train as it was and name other rows in data.test\n");
-}
-
 // Evaluates eagerly, batch by batch, since a saved model is a compiled program that cannot be traced into another.
 Evaluation evaluate_model(const EvalArguments& options, const train::PreparedJob& prepared) {
   expect_evaluation_data(prepared);
@@ -94,7 +86,6 @@ Evaluation evaluate_model(const EvalArguments& options, const train::PreparedJob
   Evaluation found;
   bool knows_loss = true;
   const auto& names = names_of_classes(model.signature(), prepared);
-  warn_of_other_reading(model.signature(), prepared);
   const NoGrad no_grad;
   net.eval();
   while (const Batch* batch = loader->next()) {
@@ -147,11 +138,16 @@ int run_eval(const EvalArguments& options) {
   Evaluation found;
   if (is_saved_model(options.what)) {
     const train::Job job = options.data.empty() ? job_of_model(options) : load_job({options.data, options.set});
-    found = evaluate_model(options, prepare_job(job));
+    const data::Reading as = reading_of(SavedModel::load(options.what).value().signature());
+    found = evaluate_model(options, prepare_job(job, load_job_data(job, as)));
   } else {
     train::Job job = load_job({job_of_run(options.what, options.job, "eval"), options.set});
-    if (!options.data.empty()) job.data = load_job({options.data, options.set}).data;
-    train::PreparedJob prepared = prepare_job(job);
+    data::Reading as;  // words, means and classes are those of the training, whatever files are evaluated on
+    if (!options.data.empty()) {
+      as = reading_of_run(options.what, job);
+      job.data = load_job({options.data, options.set}).data;
+    }
+    train::PreparedJob prepared = prepare_job(job, load_job_data(job, as));
     found = evaluate_run(options, prepared, step);
   }
   print(options, found, step);

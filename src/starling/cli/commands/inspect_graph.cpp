@@ -55,7 +55,9 @@ graph::Graph graph_at(const InspectGraphArguments& options, const graph::Graph& 
 std::string svg(const InspectGraphArguments& options, const graph::Graph& graph, const std::string& title) {
   if (options.layout == "own") return to_svg(graph, title);
   if (auto drawn = to_svg_by_graphviz(graph, title)) return *drawn;
-  check(options.layout == "auto", "[inspect] expected the program dot for --layout graphviz, got none that works");
+  check(options.layout == "auto",
+        "[inspect] expected the program dot for --layout graphviz, got none that works "
+        "(install graphviz, or take --layout own)");
   return to_svg(graph, title);
 }
 

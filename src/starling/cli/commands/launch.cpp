@@ -8,7 +8,6 @@
 #include "starling/base/file.h"
 #include "starling/cli/commands.h"
 #include "starling/cli/job_file.h"
-#include "starling/dist/launch/connect.h"
 #include "starling/dist/launch/secret.h"
 #include "starling/dist/launch/supervisor.h"
 
@@ -68,6 +67,13 @@ std::vector<dist::RankSlot> slots_of(const LaunchArguments& options) {
   });
 }
 
+void expect_backend(const std::string& backend) {
+  if (backend.empty() || backend == "auto" || backend == "shared" || backend == "gloo") return;
+  throw UsageError(
+      fmt::format("[launch] expected a backend, one of (auto, shared, gloo), got '{}'{}", backend,
+                  backend == "mpi" ? ": its ranks are started by mpirun or srun, without `starling launch`" : ""));
+}
+
 int run_launch(const LaunchArguments& options) {
   dist::LaunchOptions launch_options{
       .argv = options.command,
@@ -81,13 +87,11 @@ int run_launch(const LaunchArguments& options) {
       .stop = [] {
         return dist::LaunchOptions::Stop{stop_signal, stops};
       }};
-  if (as_usage([&] { return dist::parse_world_backend(options.backend); }) == dist::WorldBackend::mpi)
-    throw UsageError(
-        "[launch] expected a backend of auto, shared or gloo, got mpi: its ranks are started by mpirun or srun");
+  expect_backend(options.backend);
   if (!is_program(options)) {
     auto& argv = launch_options.argv;
     if (argv[0] == "train") argv.erase(argv.begin());
-    if (argv.empty()) throw UsageError("[launch] expected a job file, got none");
+    if (argv.empty()) throw UsageError("[launch] expected a job file, as in `starling launch -n 2 job.yaml`, got none");
     load_job(job_file(argv));
     argv.insert(argv.begin(), {this_program(), "train"});
   }

@@ -31,13 +31,15 @@ struct PredictArguments {
   bool csv_header = false;
 };
 
-// The saved model, that of a run, or one made of the newest checkpoint of a run that has not ended.
+// The saved model, or that of a run in its newest state.
 SavedModel load_model(const PredictArguments& options) {
-  fs::path folder(options.model);
-  if (!is_saved_model(folder) && is_saved_model(folder / "model")) folder /= "model";
+  const fs::path folder(options.model);
   if (is_saved_model(folder)) return SavedModel::load(folder, {.threads = options.threads}).value();
-  if (has_checkpoints(folder)) return model_of_checkpoint(folder, options.threads);
-  throw UsageError(fmt::format("[predict] expected the folder of a saved model or of a run, got {}", options.model));
+  if (auto model = model_of_run(folder, options.threads)) return std::move(*model);
+  throw UsageError(
+      fmt::format("[predict] expected the folder of a saved model or of a run, got {}, which {} (`starling "
+                  "train` makes both, `starling export` a model of a run)",
+                  options.model, fs::exists(folder) ? "is neither" : "is not there"));
 }
 
 // Writes to standard output, or atomically to the file.
@@ -54,7 +56,9 @@ std::string extension_of(const PredictArguments& options) { return fs::path(opti
 
 int go_on_with_text(const PredictArguments& options, SavedModel& model) {
   if (model.signature().tokenizer.is_null())
-    throw UsageError("[predict] expected a model of text, which has a tokenizer, with --prompt, got another");
+    throw UsageError(
+        "[predict] expected a model of text, which has a tokenizer, with --prompt, got another (give it "
+        "files instead)");
   const auto tokenizer = data::parse_tokenizer(model.signature().tokenizer.dump(), "model.json");
   const auto begin = as_usage([&] { return tokenizer->encode(options.prompt); });
   if (begin.empty()) throw UsageError("[predict] expected a prompt of at least one token, got none");
@@ -103,7 +107,9 @@ Tensor run_in_batches(SavedModel& model, const Tensor& all, std::int64_t batch) 
 int predict_files(const PredictArguments& options, SavedModel& model) {
   if (options.inputs.empty()) throw UsageError("[predict] expected at least one file or text, or --prompt, got none");
   if (options.inputs.size() > 1 && !options.out.empty())
-    throw UsageError("[predict] expected one input (a folder counts as one) with -o, got several");
+    throw UsageError(
+        "[predict] expected one input (a folder counts as one) with -o, got several (call it once for "
+        "each)");
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (const auto& path : options.inputs) {
     PredictInput input = read_predict_input(path, model.signature(), options.csv_header);

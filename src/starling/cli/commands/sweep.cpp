@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <iostream>
 #include <set>
@@ -28,6 +29,7 @@ struct SweepArguments : JobFile {
   std::int64_t trials = 0;
   std::string metric;
   int workers = 1;
+  double grace = 60;
   std::string out;
 };
 
@@ -56,32 +58,36 @@ train::Job trial_job(const SweepArguments& options, const train::Trial& trial) {
   return load_job(file);
 }
 
-// Settings that all trials have in common, so that a folder is not used for a sweep over another job.
-std::map<std::string, std::string> shared_settings(const train::Job& job, const train::SweepJob& sweep) {
-  std::map<std::string, std::string> shared;
-  for (const auto& [path, value] : job_identity(job)) shared[path] = value;
-  shared["train.epochs"] = std::to_string(job.train.epochs);
-  shared["train.steps"] = std::to_string(job.train.steps);
-  for (const auto& setting : sweep.vary) {
-    std::erase_if(shared, [&](const auto& entry) {
-      return entry.first == setting.path || entry.first.starts_with(setting.path + ".") ||
-             setting.path.starts_with(entry.first + ".");
-    });
-  }
-  return shared;
+// Part of a job that a varied setting changes: of the name of a kind its whole section, since options come and go with
+// it; else the setting itself.
+std::string changed_part(const std::string& path) {
+  constexpr std::string_view kName = ".name";
+  return path.ends_with(kName) ? path.substr(0, path.size() - kName.size()) : path;
+}
+bool is_within(const std::string& path, const std::string& part) {
+  return path == part || path.starts_with(part + ".");
 }
 
-// Options of a kind that varies come and go with it: only what every trial has can be compared.
-std::map<std::string, std::string> shared_by_all(const std::vector<train::Job>& jobs, const train::SweepJob& sweep) {
-  auto shared = shared_settings(jobs.front(), sweep);
-  for (const auto& job : jobs) {
-    const auto other = shared_settings(job, sweep);
-    std::erase_if(shared, [&](const auto& entry) {
-      const auto at = other.find(entry.first);
-      return at == other.end() || at->second != entry.second;
-    });
-  }
-  return shared;
+struct SettingsOfTrial {
+  std::map<std::string, std::string> shared{};  // with all trials, so that a folder is not used for another job
+  std::map<std::string, std::string> own{};     // of the parts that vary, without the values that are tried
+};
+
+SettingsOfTrial settings_of(const train::Job& job, const train::SweepJob& sweep) {
+  SettingsOfTrial made;
+  for (const auto& [path, value] : job_identity(job)) made.shared[path] = value;
+  made.shared["train.epochs"] = std::to_string(job.train.epochs);
+  made.shared["train.steps"] = std::to_string(job.train.steps);
+  std::erase_if(made.shared, [&](const auto& entry) {
+    bool varies = false, tried = false;
+    for (const auto& setting : sweep.vary) {
+      varies = varies || is_within(entry.first, changed_part(setting.path)) || is_within(setting.path, entry.first);
+      tried = tried || is_within(entry.first, setting.path) || is_within(setting.path, entry.first);
+    }
+    if (varies && !tried) made.own.insert(entry);
+    return varies;
+  });
+  return made;
 }
 
 // Name of the metric in logs, and its direction. Reads the data, which also tells what does not fit before any trial.
@@ -92,7 +98,9 @@ struct Goal {
 Goal goal_of(const train::Job& job, const train::SweepJob& sweep) {
   const train::PreparedJob prepared = prepare_job(job);
   if (prepared.data.evaluated.empty() || prepared.metrics.empty())
-    throw UsageError("[sweep] expected data with a part to evaluate on, got none (see data.evaluate)");
+    throw UsageError(
+        "[sweep] expected data with a part to evaluate on, got none (keep some apart, as by --set "
+        "data.split.test=0.1)");
   Goal goal{as_usage([&] { return told_name(prepared, sweep.metric, "sweep.metric"); })};
   if (goal.metric.empty()) goal.metric = prepared.metrics.front().name;
   for (const auto& metric : prepared.metrics) {
@@ -136,7 +144,7 @@ int run_sweep_command(const SweepArguments& options) {
   const train::Job& first = jobs.front();
   const Goal goal = goal_of(first, sweep);
   const fs::path out = options.out.empty() ? fs::path(first.train.folder.string() + "-sweep") : fs::path(options.out);
-  train::SweepFolder folder(out, shared_by_all(jobs, sweep));
+  train::SweepFolder folder(out, settings_of(first, sweep).shared);
   const auto cores = static_cast<std::int64_t>(std::max(1U, std::thread::hardware_concurrency()));
   const bool share = options.workers > 1 && first.distribute.threads == 0;
   const std::int64_t threads = share ? std::max<std::int64_t>(1, cores / options.workers) : 0;
@@ -147,7 +155,9 @@ int run_sweep_command(const SweepArguments& options) {
   how.metric = goal.metric;
   how.higher_is_better = goal.higher_is_better;
   how.workers = options.workers;
+  how.own = [&](const train::Trial& trial) { return settings_of(trial_job(options, trial), sweep).own; };
   how.stop = stop_on_signals();
+  how.grace = std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * options.grace));
   how.tell = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
   how.command = [&](const train::Trial& trial, const fs::path& own, std::int64_t epochs) {
     return train_command(options, trial, own, epochs, threads);
@@ -194,6 +204,9 @@ void register_command_sweep(cli::Commands& into) {
   app.add_option("--workers", o.workers, "Trials at the same time, each a process with its share of the cores")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
+  app.add_option("--grace", o.grace, "Seconds that trials get to save their state after Ctrl-C or SIGTERM")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
   app.add_option("-o,--out", o.out, "Folder of the sweep; nothing: train.folder of the job with -sweep at its end");
 }
 

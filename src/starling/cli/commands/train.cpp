@@ -57,10 +57,10 @@ void tell_finished(const train::Job& job, const train::TrainResult& result) {
              job.train.folder.string(), how_to_train_longer(job, result));
 }
 
-// A job that does not fit its data is told as `starling validate` does: everything at once. One rank speaks for all.
-int tell_problems(const train::Job& job, const TrainArguments& options, const Error& error) {
-  if (dist::find_rank_info(options.processes).value().rank != 0) return kUsage;
-  const AsRank nobody(-1);  // what is wrong is the same for all
+// A job that does not fit its data is told as `starling validate` does: everything at once. Of ranks with the same
+// problem, the first speaks for all.
+[[noreturn]] void tell_problems(const train::Job& job, const Error& error) {
+  const AsRank nobody(-1);  // the launcher says whose lines they are
   const train::JobCheck check = train::check_job(job);
   if (check.problems.empty()) throw UsageError(error.what());
   throw JobErrors(check.problems);
@@ -97,18 +97,22 @@ int train_job(const train::Job& job, const TrainArguments& options) {
   if (result.was_finished) tell_finished(job, result);
   if (!result.model_error.empty()) fmt::print(stderr, "starling: no saved model: {}\n", result.model_error);
   if (result.saved) return kOk;
-  fail("[train] expected to save the trained weights in {}, got no checkpoint of the last step",
-       job.train.folder.string());
+  fail(
+      "[train] expected to save the trained weights in {}, got no checkpoint of the last step (make room there; the "
+      "same command then goes on from the newest checkpoint)",
+      job.train.folder.string());
 }
 
 int run_train(const TrainArguments& options) {
   const train::Job job = job_of(options);
   try {
     return train_job(job, options);
+  } catch (const train::ToldByFirstRank&) {
+    return kUsage;
   } catch (const train::JobError& error) {
-    return tell_problems(job, options, error);
+    tell_problems(job, error);
   } catch (const ConfigError& error) {
-    return tell_problems(job, options, error);
+    tell_problems(job, error);
   }
 }
 

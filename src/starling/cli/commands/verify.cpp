@@ -51,7 +51,9 @@ class JobStep {
     how.shuffle = false;
     how.transforms = prepared_.data.train_steps;
     const auto& set = prepared_.data.splits.train;
-    check(set != nullptr, "[verify] expected data that can be asked by number, got shards without an index");
+    check(set != nullptr,
+          "[verify] expected data that can be asked by number, got shards without an index (write "
+          "data.indexed: true)");
     Loader loader(set, how);
     for (const auto& field : loader.next()->fields) {
       arguments_.push_back(empty(field.shape(), field.dtype()));

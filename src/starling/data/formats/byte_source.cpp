@@ -76,7 +76,11 @@ std::size_t ByteSource::unpack(std::span<std::byte> to) {
   while (done < to.size()) {
     refill_packed();
     if (packed_.empty() && member_ended_) return done;
-    if (packed_.empty()) fail("[{}] {}: expected gzipped data to go on at byte {}, got the end", who(), name_, at_);
+    if (packed_.empty())
+      fail(
+          "[{}] {}: expected gzipped data to go on at byte {}, got the end (fetch or "
+          "pack the file again)",
+          who(), name_, at_);
     if (member_ended_) {
       inflater_->restart();
       member_ended_ = false;
@@ -84,7 +88,8 @@ std::size_t ByteSource::unpack(std::span<std::byte> to) {
     std::size_t written = 0;
     const auto state = inflater_->unpack(packed_, to.subspan(done), written);
     if (state == Inflater::State::damaged) {
-      fail("[{}] {}: expected gzipped data, got damage at byte {}", who(), name_, at_ - packed_.size());
+      fail("[{}] {}: expected gzipped data, got damage at byte {} (fetch or pack the file again)", who(), name_,
+           at_ - packed_.size());
     }
     member_ended_ = state == Inflater::State::ended;
     done += written;

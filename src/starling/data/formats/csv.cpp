@@ -57,8 +57,10 @@ CsvReader::CsvReader(ByteSource source, const CsvOptions& options) : source_(std
     auto sorted = columns_;
     std::sort(sorted.begin(), sorted.end());
     const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
-    check(twice == sorted.end(), "[csv] {}:1: expected columns of different names, got '{}' twice", source_.name(),
-          twice == sorted.end() ? "" : *twice);
+    check(twice == sorted.end(),
+          "[csv] {}:1: expected columns of different names, got '{}' twice (rename "
+          "one; header: false if the first row holds values)",
+          source_.name(), twice == sorted.end() ? "" : *twice);
   }
   first_pending_ = !options.header;
 }
@@ -85,7 +87,10 @@ const std::vector<std::string_view>* CsvReader::next() {
   }
   if (!read_row()) return nullptr;
   if (cells_.size() != columns_.size()) {
-    fail("[csv] {}: expected {} cells as in the first row, got {}", where(), columns_.size(), cells_.size());
+    fail(
+        "[csv] {}: expected {} cells as in the first row, got {} (a cell with a separator in it needs "
+        "quotes; `separator` says which letter it is)",
+        where(), columns_.size(), cells_.size());
   }
   return &cells_;
 }
@@ -155,8 +160,10 @@ std::size_t CsvReader::find_row_end(std::size_t from, bool& quoted, std::int64_t
     seen = as_text(source_.peek(before + 1));
     if (seen.size() > before) continue;
     if (inside) {
-      fail("[csv] {}: expected the quote of a cell in the row at byte {} to be closed, got the end of the file",
-           source_.name(), row_offset_);
+      fail(
+          "[csv] {}: expected the quote of a cell in the row at byte {} to be closed, got the end of the file (a "
+          "quote within a quoted cell is written twice)",
+          source_.name(), row_offset_);
     }
     ++lines;
     return before;

@@ -1,6 +1,6 @@
 #include "starling/data/formats/image.h"
 
-#include "starling/base/error.h"
+#include <fmt/format.h>
 
 namespace starling::data {
 namespace {
@@ -22,16 +22,19 @@ bool looks_like_png(std::span<const std::byte> file) {
 
 void check_image_size(std::uint64_t height, std::uint64_t width, const std::string& name, const ImageOptions& options) {
   constexpr std::uint64_t kMostSide = 1 << 20;
-  check(height >= 1 && width >= 1 && height <= kMostSide && width <= kMostSide &&
-            height * width <= static_cast<std::uint64_t>(options.most_pixels),
-        "[image] {}: expected a picture of at most {} pixels, got {} × {}", name, options.most_pixels, width, height);
+  if (height < 1 || width < 1)
+    throw DamagedImage(fmt::format("[image] {}: expected a picture, got {} × {} pixels", name, width, height));
+  check(height <= kMostSide && width <= kMostSide && height * width <= static_cast<std::uint64_t>(options.most_pixels),
+        "[image] {}: expected a picture of at most {} pixels, got {} × {} (make it smaller, or raise data.most_pixels)",
+        name, options.most_pixels, width, height);
 }
 
 Image decode_image(std::span<const std::byte> file, const std::string& name, const ImageOptions& options) {
   check(options.channels == 1 || options.channels == 3, "[image] expected 1 or 3 channels, got {}", options.channels);
   if (looks_like_jpeg(file)) return decode_jpeg(file, name, options);
   if (looks_like_png(file)) return decode_png(file, name, options);
-  fail("[image] {}: expected a JPEG or a PNG, got a file of {} bytes that is neither", name, file.size());
+  throw DamagedImage(
+      fmt::format("[image] {}: expected a JPEG or a PNG, got a file of {} bytes that is neither", name, file.size()));
 }
 
 }  // namespace starling::data

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "starling/base/error.h"
+
 namespace starling::data {
 
 // A decoded image, row-major [height, width, channels].
@@ -21,8 +23,14 @@ struct ImageOptions {
   std::int64_t most_pixels = std::int64_t{1} << 26;  // larger images are refused before memory is allocated
 };
 
-// Decodes a JPEG or PNG, detected by its first bytes. Throws "[image] <name>: expected …, got …" on other files, on
-// damage and in builds without the library.
+// Thrown for a file that is no picture, or a damaged one; not for a sound one that is too large or cannot be read.
+class DamagedImage : public Error {
+ public:
+  using Error::Error;
+};
+
+// Decodes a JPEG or PNG, detected by its first bytes. Throws "[image] <name>: expected …, got …": DamagedImage on other
+// files and on damage, Error on pictures above the limit and in builds without the library.
 Image decode_image(std::span<const std::byte> file, const std::string& name, const ImageOptions& options = {});
 
 bool looks_like_jpeg(std::span<const std::byte> file);
@@ -40,7 +48,7 @@ inline std::uint8_t grey(std::uint8_t r, std::uint8_t g, std::uint8_t b) {
   return static_cast<std::uint8_t>((r * 19595 + g * 38470 + b * 7471 + 0x8000) >> 16);
 }
 
-// Throws if an image of this size exceeds the limits.
+// Throws if an image of this size exceeds the limits; one without pixels is damaged.
 void check_image_size(std::uint64_t height, std::uint64_t width, const std::string& name, const ImageOptions& options);
 
 }  // namespace starling::data

@@ -150,7 +150,10 @@ std::string tuple_of(const Shape& shape) {
 
 NpyHeader parse_npy_header(std::span<const std::byte> file, const std::string& name) {
   const std::string_view text = as_text(file);
-  check(text.starts_with(kMagic), "[npy] {}: expected the beginning of a npy file, got other bytes", name);
+  check(text.starts_with(kMagic),
+        "[npy] {}: expected the beginning of a npy file, got other bytes (numpy.save "
+        "writes one)",
+        name);
   check(text.size() >= 10, "[npy] {}: expected a header of at least 10 bytes, got {}", name, text.size());
   const auto byte = [&](std::size_t i) { return static_cast<std::size_t>(file[i]); };
   const std::size_t version = byte(6);

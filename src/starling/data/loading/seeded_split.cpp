@@ -39,13 +39,14 @@ void split_by_seed(DataSplits& splits, const SeededSplit& how) {
         "split.valid or valid_share)");
   const std::int64_t count = splits.train->size();
   const std::int64_t test = part_size(how.test, count), valid = part_size(how.valid, count);
-  check(test + valid < count, "[data] expected samples left to train with, got {} of {} for data.split", test + valid,
+  check(test + valid < count,
+        "[data] expected samples left to train with, got {} of {} for data.split (lower its shares)", test + valid,
         count);
   const auto rows = shuffled_rows(count, how.seed);
   const auto part = [&, all = splits.train](std::int64_t begin, std::int64_t end) -> std::shared_ptr<const Dataset> {
     std::vector<std::int64_t> taken(rows.begin() + begin, rows.begin() + end);
     std::sort(taken.begin(), taken.end());  // in the order of the source, which reads files in a row
-    return std::make_shared<const Subset>(all, std::move(taken));
+    return part_of(all, std::move(taken));
   };
   if (test > 0) splits.test = part(0, test);
   if (valid > 0) splits.valid = part(test, test + valid);

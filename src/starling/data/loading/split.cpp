@@ -5,6 +5,7 @@
 
 #include "starling/base/error.h"
 #include "starling/base/philox.h"
+#include "starling/data/datasets/own_parts.h"
 
 namespace starling::data {
 namespace {
@@ -19,10 +20,12 @@ void divide(std::shared_ptr<const Dataset>& from, std::shared_ptr<const Dataset>
             const char* what) {
   std::vector<std::int64_t> rest, taken;
   for (std::int64_t row = 0; row < from->size(); ++row) (share_of(row, seed) < share ? taken : rest).push_back(row);
-  check(!rest.empty() && !taken.empty(), "[data] expected samples left to train with and to {} with, got {} and {}",
+  check(!rest.empty() && !taken.empty(),
+        "[data] expected samples left to train with and to {} with, got {} and {} (choose another share, or take more "
+        "data)",
         what, rest.size(), taken.size());
-  part = std::make_shared<const Subset>(from, std::move(taken));
-  from = std::make_shared<const Subset>(from, std::move(rest));
+  part = part_of(from, std::move(taken));
+  from = part_of(from, std::move(rest));
 }
 
 }  // namespace
@@ -46,11 +49,16 @@ void Subset::gather(std::span<const std::int64_t> rows, std::span<const Tensor> 
   inner = std::move(mapped);
 }
 
+std::shared_ptr<const Dataset> part_of(std::shared_ptr<const Dataset> data, std::vector<std::int64_t> rows) {
+  if (const auto* own = dynamic_cast<const OwnParts*>(data.get())) return own->part(rows);
+  return std::make_shared<const Subset>(std::move(data), std::move(rows));
+}
+
 std::shared_ptr<const Dataset> first_of(std::shared_ptr<const Dataset> data, std::int64_t count) {
   if (data->size() <= count) return data;
   std::vector<std::int64_t> rows(static_cast<std::size_t>(count));
   std::iota(rows.begin(), rows.end(), 0);
-  return std::make_shared<const Subset>(std::move(data), std::move(rows));
+  return part_of(std::move(data), std::move(rows));
 }
 
 double share_of(std::string_view text, std::int64_t seed) {
@@ -68,7 +76,8 @@ double share_of(std::int64_t number, std::int64_t seed) {
 void finish_splits(DataSplits& splits, const SplitOptions& options) {
   if (options.valid_share > 0) {
     check(splits.train && !splits.valid,
-          "[data] expected samples that can be asked by number to validate with, got none");
+          "[data] expected samples that can be asked by number to validate with, got none (leave out "
+          "valid_share, or read the data without streaming)");
     divide(splits.train, splits.valid, options.valid_share, options.split_seed, "validate");
   }
   limit(splits.train, options.train_limit);

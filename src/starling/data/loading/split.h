@@ -24,6 +24,9 @@ class Subset final : public Dataset {
   std::vector<std::int64_t> rows_;
 };
 
+// These samples of a data set, as it makes parts of itself or as a Subset.
+std::shared_ptr<const Dataset> part_of(std::shared_ptr<const Dataset> data, std::vector<std::int64_t> rows);
+
 // The first `count` samples of a data set; all if it has no more.
 std::shared_ptr<const Dataset> first_of(std::shared_ptr<const Dataset> data, std::int64_t count);
 

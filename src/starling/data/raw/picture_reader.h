@@ -26,7 +26,7 @@ struct PictureReader {
 };
 
 // Error message for a file that is empty or begins like neither a JPEG nor a PNG; empty if it may be a picture. Reads
-// its first bytes only.
+// its first bytes only. Throws if it cannot be opened, which says nothing about the picture.
 std::string picture_fault(const std::filesystem::path& file);
 
 bool has_picture_name(const std::filesystem::path& file);  // ends with .jpg, .jpeg or .png, in any case

@@ -35,8 +35,13 @@ std::shared_ptr<const CsvSchema> by_place(const CsvSchema& schema) {
   return made;
 }
 
-bool lacks_header(const CsvReader& reader, const CsvSchema& schema) {
-  const auto& columns = reader.columns();
+// Looks at the cells of the first row, since values, unlike names, may come twice.
+bool lacks_header(const std::filesystem::path& file, CsvOptions options, const CsvSchema& schema) {
+  options.header = false;
+  CsvReader reader = CsvReader::open(file, options);
+  const auto* cells = reader.next();
+  if (cells == nullptr) return false;
+  const std::vector<std::string> columns(cells->begin(), cells->end());
   const auto is_number = [](const std::string& name) {
     double ignored = 0;
     return parse_number(name, ignored);
@@ -53,10 +58,14 @@ void check_sizes(const CsvSchema& schema) {
   const std::size_t numbers = schema.numbers.size();
   const bool filled = schema.missing != CsvSchema::Missing::mean && !schema.standardise;
   check(numbers <= kMostColumns && schema.categories.size() == schema.words.size() &&
-            (filled || schema.means.size() == numbers) && (!schema.standardise || schema.deviations.size() == numbers),
+            (filled || schema.means.size() == numbers) &&
+            (!schema.standardise || schema.deviations.size() == numbers) &&
+            schema.target_means.size() == schema.target_deviations.size(),
         "[model] expected words, means and deviations for every column of a table, got other numbers of them");
-  for (const double deviation : schema.deviations)
-    check(std::isfinite(deviation) && deviation > 0, "[model] expected deviations above 0, got {}", deviation);
+  for (const auto* deviations : {&schema.deviations, &schema.target_deviations}) {
+    for (const double deviation : *deviations)
+      check(std::isfinite(deviation) && deviation > 0, "[model] expected deviations above 0, got {}", deviation);
+  }
   for (const auto& words : schema.words)
     check(std::is_sorted(words.begin(), words.end()), "[model] expected the words of a column in order");
 }
@@ -82,7 +91,7 @@ CsvOptions csv_from_json(const nlohmann::json& json) {
 Tensor TableReader::read(const std::filesystem::path& file) const {
   CsvOptions how = options;
   std::shared_ptr<const CsvSchema> what = schema;
-  if (how.header && lacks_header(CsvReader::open(file, how), *schema)) {
+  if (how.header && lacks_header(file, how, *schema)) {
     how.header = false;
     what = by_place(*schema);
   }
@@ -101,6 +110,8 @@ nlohmann::json TableReader::json() const {
                {"deviations", schema->deviations},
                {"standardise", schema->standardise}});
   for (const auto& words : schema->words) made["words"].push_back(texts(words));
+  if (!schema->target_means.empty())
+    made.update({{"target_means", schema->target_means}, {"target_deviations", schema->target_deviations}});
   return made;
 }
 
@@ -116,6 +127,11 @@ TableReader TableReader::from_json(const nlohmann::json& json) {
     json.at("means").get_to(schema->means);
     json.at("deviations").get_to(schema->deviations);
     schema->standardise = json.at("standardise").get<bool>();
+    if (json.contains("target_means")) {
+      json.at("target_means").get_to(schema->target_means);
+      json.at("target_deviations").get_to(schema->target_deviations);
+      schema->standardise_targets = true;
+    }
     const auto name = json.at("missing").get<std::string>();
     const auto* const found = std::find(kMissing.begin(), kMissing.end(), name);
     check(found != kMissing.end(), "[model] expected one of ({}) for missing numbers, got '{}'",

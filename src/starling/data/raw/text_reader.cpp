@@ -28,7 +28,7 @@ std::vector<std::string> lines_of(const std::filesystem::path& file) {
     const std::size_t end = std::min(all.find('\n', at), all.size());
     std::string line = all.substr(at, end - at);
     if (line.ends_with('\r')) line.pop_back();
-    if (!line.empty()) texts.push_back(std::move(line));
+    texts.push_back(std::move(line));
     at = end + 1;
   }
   return texts;

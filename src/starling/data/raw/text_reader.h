@@ -22,7 +22,8 @@ struct TextReader {
 
   Tensor encode(const std::vector<std::string>& texts) const;  // i64 [texts, length]
 
-  // Texts of a file: the column of a CSV file, or the lines of any other one, without empty ones.
+  // Texts of a file: the column of a CSV file, or the lines of any other one. An empty line is a text, too, so
+  // that results have the place of their line.
   std::vector<std::string> read(const std::filesystem::path& file) const;
 
   nlohmann::json json() const;  // kind "texts"; the tokenizer is kept beside it

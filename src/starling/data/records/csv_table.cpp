@@ -116,7 +116,8 @@ void CsvSchema::learn(const std::filesystem::path& file, const CsvOptions& optio
   const bool learns_classes = label_kind == Label::classes && class_names.empty();
   const bool learns_means = (missing == Missing::mean || standardise) && means.empty();
   const bool learns_words = words.empty() && !categories.empty();
-  if (!learns_classes && !learns_means && !learns_words) return;
+  const bool learns_targets = standardise_targets && target_means.empty();
+  if (!learns_classes && !learns_means && !learns_words && !learns_targets) return;
   auto reader = CsvReader::open(file, options);
   const auto number_columns = column_places(reader.columns(), numbers, file.string());
   const auto category_columns = column_places(reader.columns(), categories, file.string());
@@ -124,6 +125,13 @@ void CsvSchema::learn(const std::filesystem::path& file, const CsvOptions& optio
   std::vector<std::set<std::string, std::less<>>> seen(categories.size());
   std::set<std::string, std::less<>> classes;
   std::vector<Moments> moments(numbers.size());
+  const auto target_columns =
+      column_places(reader.columns(), label_kind == Label::number ? std::vector{label} : targets, file.string());
+  std::vector<Moments> target_moments(target_columns.size());
+  const auto add = [&](std::string_view cell, Moments& to) {
+    double value = 0;
+    if (!is_missing(cell) && parse_number(cell, value) && std::isfinite(value)) to.add(value);
+  };
   const auto note = [&](std::set<std::string, std::less<>>& set, std::string_view word, const std::string& column) {
     if (set.contains(word)) return;
     set.emplace(word);
@@ -138,11 +146,10 @@ void CsvSchema::learn(const std::filesystem::path& file, const CsvOptions& optio
     }
     const std::string_view named = learns_classes ? trimmed((*cells)[label_column]) : std::string_view{};
     if (learns_classes && !is_missing(named)) note(classes, named, label);
-    for (std::size_t i = 0; learns_means && i < number_columns.size(); ++i) {
-      double value = 0;
-      if (is_missing((*cells)[number_columns[i]]) || !parse_number((*cells)[number_columns[i]], value)) continue;
-      if (std::isfinite(value)) moments[i].add(value);
-    }
+    for (std::size_t i = 0; learns_means && i < number_columns.size(); ++i)
+      add((*cells)[number_columns[i]], moments[i]);
+    for (std::size_t i = 0; learns_targets && i < target_columns.size(); ++i)
+      add(trimmed((*cells)[target_columns[i]]), target_moments[i]);
   }
   if (learns_words) {
     for (const auto& set : seen) words.emplace_back(set.begin(), set.end());
@@ -156,6 +163,10 @@ void CsvSchema::learn(const std::filesystem::path& file, const CsvOptions& optio
   for (std::size_t i = 0; learns_means && i < moments.size(); ++i) {
     means.push_back(moments[i].mean);
     deviations.push_back(moments[i].deviation());
+  }
+  for (std::size_t i = 0; learns_targets && i < target_moments.size(); ++i) {
+    target_means.push_back(target_moments[i].mean);
+    target_deviations.push_back(target_moments[i].deviation());
   }
 }
 

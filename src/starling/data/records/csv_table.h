@@ -34,6 +34,10 @@ struct CsvSchema {
   bool learned_classes = false;            // class names came from the file, so labels are names, never indices
   std::vector<double> means{};
   std::vector<double> deviations{};  // of constant columns 1
+  // Targets are read as they are; these say how a network may learn them.
+  bool standardise_targets = false;
+  std::vector<double> target_means{};
+  std::vector<double> target_deviations{};
 
   std::int64_t width() const;              // length of the feature vector
   std::vector<TensorType> fields() const;  // f32 [width], then i64 [], f32 [] or f32 [targets], if there are labels

@@ -4,6 +4,7 @@
 
 #include "starling/base/error.h"
 #include "starling/data/loading/split.h"
+#include "starling/data/raw/raw.h"
 #include "starling/data/raw/table_reader.h"
 #include "starling/data/records/csv_table.h"
 #include "starling/data/records/field_decoder.h"
@@ -26,6 +27,7 @@ struct CsvSourceOptions : SplitOptions {
   std::vector<std::string> class_names{};
   CsvSchema::Missing missing = CsvSchema::Missing::refuse;
   bool standardise = false;
+  bool standardise_targets = false;
   bool streamed = false;
   std::int64_t most_bytes = std::int64_t{4} << 30;
   static Settings settings() {
@@ -47,6 +49,8 @@ struct CsvSourceOptions : SplitOptions {
          choice("missing", &O::missing, {"refuse", "zero", "nan", "mean", "drop"}, "what a missing number becomes"),
          setting("standardise", &O::standardise,
                  "numbers less the mean of their column, divided by its standard deviation, both of the training file"),
+         setting("standardise_targets", &O::standardise_targets,
+                 "let the network learn numbers to predict likewise; metrics and predictions stay in their own units"),
          setting("streamed", &O::streamed, "read rows as they are needed rather than all into memory"),
          setting("most_bytes", &O::most_bytes, "of features in memory", {.min = 1})});
   }
@@ -58,15 +62,43 @@ CsvOptions csv_options(const CsvSourceOptions& o) {
   return {.separator = o.separator == "tab" ? '\t' : o.separator[0], .header = o.header};
 }
 
-std::shared_ptr<const CsvSchema> schema_of(const CsvSourceOptions& o, const std::vector<std::filesystem::path>& files) {
-  auto schema = std::make_shared<CsvSchema>();
-  schema->label = o.label;
-  schema->label_kind = o.label.empty() ? CsvSchema::Label::none : o.label_kind;
-  schema->targets = o.targets;
-  check(o.targets.empty() || o.label.empty(), "[csv] expected a label or targets, got both: '{}' and {}", o.label,
+// Columns, words, means and classes as another file of the kind was read.
+CsvSchema known_schema(const CsvSourceOptions& o, const Reading& as) {
+  CsvSchema schema = *TableReader::from_json(as.raw).schema;
+  schema.fixed = false;
+  if (o.missing == CsvSchema::Missing::drop) schema.missing = o.missing;
+  schema.class_names = as.class_names;
+  schema.learned_classes = o.class_names.empty();
+  return schema;
+}
+
+void set_label(CsvSchema& schema, const CsvSourceOptions& o) {
+  schema.label = o.label;
+  schema.label_kind = o.label.empty() ? CsvSchema::Label::none : o.label_kind;
+  schema.targets = o.targets;
+  check(o.targets.empty() || o.label.empty(),
+        "[csv] expected a label or targets, got both: '{}' and {} (list the label among the targets)", o.label,
         fmt::join(o.targets, ", "));
-  if (!o.targets.empty()) schema->label_kind = CsvSchema::Label::numbers;
+  if (!o.targets.empty()) schema.label_kind = CsvSchema::Label::numbers;
+  const bool numbers = schema.label_kind == CsvSchema::Label::number || schema.label_kind == CsvSchema::Label::numbers;
+  check(
+      !o.standardise_targets || numbers,
+      "[csv] expected numbers to predict with standardise_targets, got {} (write label_kind: number, or leave it out)",
+      o.label.empty() ? "none" : "classes");
+}
+
+std::shared_ptr<const CsvSchema> schema_of(const CsvSourceOptions& o, const std::vector<std::filesystem::path>& files,
+                                           const Reading& as) {
+  if (raw_kind(as.raw) == "table") {
+    auto known = std::make_shared<CsvSchema>(known_schema(o, as));
+    set_label(*known, o);
+    known->learn(files.front(), csv_options(o));  // what was not known, such as classes without names
+    return known;
+  }
+  auto schema = std::make_shared<CsvSchema>();
+  set_label(*schema, o);
   schema->standardise = o.standardise;
+  schema->standardise_targets = o.standardise_targets;
   schema->categories = o.categories;
   schema->missing = o.missing;
   schema->class_names = o.class_names;
@@ -83,7 +115,10 @@ std::shared_ptr<const CsvSchema> schema_of(const CsvSourceOptions& o, const std:
   }
   // With several files, the first one's words, classes and means hold for all.
   schema->learn(files.front(), csv_options(o));
-  check(schema->width() > 0, "[csv] {}: expected columns to learn from, got none", files.front().string());
+  check(schema->width() > 0,
+        "[csv] {}: expected columns to learn from, got none (name some in features or "
+        "categories)",
+        files.front().string());
   return schema;
 }
 
@@ -103,9 +138,9 @@ RecordShards shards(std::vector<std::filesystem::path> files, const std::shared_
           csv_decoder(schema)};
 }
 
-DataSplits make(const CsvSourceOptions& o) {
+DataSplits make(const CsvSourceOptions& o, const Reading& as) {
   const auto files = expand_files(o.train);
-  const auto schema = schema_of(o, files);
+  const auto schema = schema_of(o, files, as);
   DataSplits splits;
   if (schema->label_kind == CsvSchema::Label::classes) {
     splits.classes = std::ssize(schema->class_names);
@@ -113,6 +148,8 @@ DataSplits make(const CsvSourceOptions& o) {
   }
   if (schema->label_kind == CsvSchema::Label::number) splits.target_names = {o.label};
   if (schema->label_kind == CsvSchema::Label::numbers) splits.target_names = o.targets;
+  splits.target_means = schema->target_means;
+  splits.target_deviations = schema->target_deviations;
   splits.raw = TableReader{schema, csv_options(o)}.json();
   if (o.streamed) {
     check(o.test_share == 0 && o.valid_share == 0 && o.train_limit == 0 && o.test_limit == 0,
@@ -136,7 +173,7 @@ DataSplits make(const CsvSourceOptions& o) {
 void register_source_csv(SourceKinds& kinds);
 void register_source_csv(SourceKinds& kinds) {
   kinds.add<CsvSourceOptions>("csv", "Rows of numbers and words with a label",
-                              [](const CsvSourceOptions& o) { return [o] { return make(o); }; });
+                              [](const CsvSourceOptions& o) { return [o](const Reading& as) { return make(o, as); }; });
 }
 
 }  // namespace starling::data

@@ -4,6 +4,7 @@
 #include "starling/base/error.h"
 #include "starling/data/formats/csv.h"
 #include "starling/data/loading/split.h"
+#include "starling/data/raw/raw.h"
 #include "starling/data/raw/text_reader.h"
 #include "starling/data/records/csv_table.h"
 #include "starling/data/records/field_decoder.h"
@@ -70,7 +71,9 @@ Rows read_rows(const std::vector<std::string>& patterns, const CsvTextOptions& o
       rows.texts.emplace_back((*cells)[places[0]]);
       rows.labels.push_back(without_spaces((*cells)[places[1]]));
       rows.places.push_back(reader.where());
-      check(!rows.labels.back().empty(), "[csv_text] {}: expected a class in the column '{}', got nothing",
+      check(!rows.labels.back().empty(),
+            "[csv_text] {}: expected a class in the column '{}', got nothing "
+            "(give the row one, or remove it)",
             rows.places.back(), o.label);
     }
   }
@@ -97,7 +100,9 @@ std::shared_ptr<const Dataset> dataset(const Rows& rows, const TextReader& reade
   std::vector<std::int64_t> labels;
   for (std::size_t i = 0; i < rows.labels.size(); ++i) {
     const auto found = std::find(splits.class_names.begin(), splits.class_names.end(), rows.labels[i]);
-    check(found != splits.class_names.end(), "[csv_text] {}: expected one of the classes in the column '{}', got '{}'",
+    check(found != splits.class_names.end(),
+          "[csv_text] {}: expected one of the classes in the column '{}', got '{}' "
+          "(correct the row, or list all classes in class_names)",
           rows.places[i], o.label, rows.labels[i].substr(0, 60));
     labels.push_back(found - splits.class_names.begin());
   }
@@ -105,16 +110,20 @@ std::shared_ptr<const Dataset> dataset(const Rows& rows, const TextReader& reade
       std::vector<Tensor>{reader.encode(rows.texts), from_host<std::int64_t>(labels, {std::ssize(labels)})});
 }
 
-DataSplits make(const CsvTextOptions& o) {
+DataSplits make(const CsvTextOptions& o, const Reading& as) {
   const Rows rows = read_rows(o.train, o);
   DataSplits splits;
-  splits.class_names = names_of(rows, o);
+  const bool known = raw_kind(as.raw) == "texts" && as.tokenizer != nullptr;
+  splits.class_names = known && !as.class_names.empty() ? as.class_names : names_of(rows, o);
   splits.classes = std::ssize(splits.class_names);
-  splits.tokenizer = tokenizer_of(rows, o);
+  splits.tokenizer = known ? as.tokenizer : tokenizer_of(rows, o);
   splits.vocabulary = splits.tokenizer->size();
-  const TextReader reader{o.text, o.length, csv_options(o), splits.tokenizer};
+  const std::int64_t length = known ? TextReader::from_json(as.raw, as.tokenizer).length : o.length;
+  const TextReader reader{o.text, length, csv_options(o), splits.tokenizer};
   splits.train = dataset(rows, reader, splits, o);
-  check(o.test.empty() || o.test_share == 0, "[csv_text] expected test files or a test_share, got both");
+  check(o.test.empty() || o.test_share == 0,
+        "[csv_text] expected test files or a test_share, got both (leave one "
+        "out)");
   if (!o.test.empty()) splits.test = dataset(read_rows(o.test, o), reader, splits, o);
   take_test_share(splits, o.test_share, o.split_seed);
   finish_splits(splits, o);
@@ -127,7 +136,7 @@ DataSplits make(const CsvTextOptions& o) {
 void register_source_csv_text(SourceKinds& kinds);
 void register_source_csv_text(SourceKinds& kinds) {
   kinds.add<CsvTextOptions>("csv_text", "Texts with a class each, both columns of a CSV file: token ids, 0 fills up",
-                            [](const CsvTextOptions& o) { return [o] { return make(o); }; });
+                            [](const CsvTextOptions& o) { return [o](const Reading& as) { return make(o, as); }; });
 }
 
 }  // namespace starling::data

@@ -102,7 +102,10 @@ DataSplits make(const DictionaryOptions& o) {
     const bool validates = !tests && share_of(entry.word, o.split_seed) < o.valid_share;
     (tests ? test : validates ? valid : train).push_back(&entry);
   }
-  check(!train.empty(), "[dictionary] {}: expected words to train with, got none", o.file.string());
+  check(!train.empty(),
+        "[dictionary] {}: expected words to train with, got none (lower the shares, or raise "
+        "most_source and most_target)",
+        o.file.string());
   const auto source = std::make_shared<const SequenceVocabulary>(std::vector(letters.begin(), letters.end()), "");
   const auto target = std::make_shared<const SequenceVocabulary>(std::vector(sounds.begin(), sounds.end()), " ");
   DataSplits splits;

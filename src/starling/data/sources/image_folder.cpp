@@ -1,9 +1,12 @@
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <filesystem>
 
 #include "starling/base/error.h"
 #include "starling/data/datasets/picture_dataset.h"
 #include "starling/data/loading/split.h"
+#include "starling/data/raw/raw.h"
 
 namespace starling::data {
 namespace {
@@ -51,8 +54,19 @@ std::vector<std::string> class_folders(const fs::path& folder) {
     }
   }
   std::sort(names.begin(), names.end());
-  check(!names.empty(), "[image_folder] expected a folder for each class in {}, got none", folder.string());
+  check(!names.empty(),
+        "[image_folder] expected a folder for each class in {}, got none (put the "
+        "pictures of each class into a folder of its name)",
+        folder.string());
   return names;
+}
+
+void expect_known(const std::vector<std::string>& folders, const std::vector<std::string>& classes,
+                  const fs::path& place) {
+  for (const auto& name : folders)
+    check(std::find(classes.begin(), classes.end(), name) != classes.end(),
+          "[image_folder] {}: expected folders of the classes ({}), got '{}' (move it away, or rename it)",
+          place.string(), fmt::join(classes, ", "), name);
 }
 
 // Pictures of all classes in the order of their paths.
@@ -74,14 +88,21 @@ std::shared_ptr<const Dataset> pictures_in(const fs::path& folder, const std::ve
       PictureDatasetOptions{.reader = o.reader(), .bytes = o.bytes, .strict = o.strict, .folder = folder.string()});
 }
 
-DataSplits make(const FolderOptions& o) {
+DataSplits make(const FolderOptions& o, const Reading& as) {
   check(o.channels != 2, "[image_folder] expected 1 or 3 channels, got 2");
-  check(fs::is_directory(o.folder), "[image_folder] expected a folder, got {}", o.folder.string());
+  check(fs::is_directory(o.folder),
+        "[image_folder] expected a folder, got {}, which is {} (data.folder names "
+        "it)",
+        o.folder.string(), fs::exists(o.folder) ? "a file" : "not there");
   const fs::path train = o.folder / o.train, test = o.folder / o.test;
   const bool parted = !o.train.empty() && fs::is_directory(train);
   const fs::path from = parted ? train : o.folder;
   DataSplits splits;
   splits.class_names = class_folders(from);
+  if (raw_kind(as.raw) == "pictures" && !as.class_names.empty()) {
+    expect_known(splits.class_names, as.class_names, from);
+    splits.class_names = as.class_names;
+  }
   splits.classes = std::ssize(splits.class_names);
   splits.train = pictures_in(from, splits.class_names, o);
   if (parted && !o.test.empty() && fs::is_directory(test)) {
@@ -100,7 +121,7 @@ DataSplits make(const FolderOptions& o) {
 void register_source_image_folder(SourceKinds& kinds);
 void register_source_image_folder(SourceKinds& kinds) {
   kinds.add<FolderOptions>("image_folder", "JPEG and PNG files in a folder for each class",
-                           [](const FolderOptions& o) { return [o] { return make(o); }; });
+                           [](const FolderOptions& o) { return [o](const Reading& as) { return make(o, as); }; });
 }
 
 }  // namespace starling::data

@@ -48,8 +48,9 @@ void index(std::optional<RecordShards>& shards, std::shared_ptr<const Dataset>& 
 using OpenRecords = std::unique_ptr<RecordReader> (*)(const std::filesystem::path&, std::uint64_t, const RecordLimits&);
 
 DataSplits make(const RecordsOptions& o, OpenRecords open, const std::shared_ptr<const RecordDecoder>& decoder) {
-  check(o.class_names.empty() || std::ssize(o.class_names) == o.classes, "[data] expected {} names of classes, got {}",
-        o.classes, o.class_names.size());
+  check(o.class_names.empty() || std::ssize(o.class_names) == o.classes,
+        "[data] expected {} names of classes, got {} (classes and class_names must agree)", o.classes,
+        o.class_names.size());
   const RecordLimits limits{static_cast<std::uint64_t>(o.most_record), static_cast<std::uint64_t>(o.most_unpacked)};
   const auto shards = [&](const std::vector<std::string>& patterns) -> std::optional<RecordShards> {
     if (patterns.empty()) return std::nullopt;
@@ -62,7 +63,9 @@ DataSplits make(const RecordsOptions& o, OpenRecords open, const std::shared_ptr
   splits.train_shards = shards(o.train);
   splits.valid_shards = shards(o.valid);
   splits.test_shards = shards(o.test);
-  check(o.indexed || o.index_folder.empty(), "[data] expected indexed: true with an index_folder, got false");
+  check(o.indexed || o.index_folder.empty(),
+        "[data] expected indexed: true with an index_folder, got false (write it, or "
+        "leave index_folder out)");
   if (o.indexed) {
     index(splits.train_shards, splits.train, o);
     index(splits.valid_shards, splits.valid, o);

@@ -73,18 +73,23 @@ std::shared_ptr<const Tokenizer> tokenizer_of(const TextOptions& o, std::string_
   return made;
 }
 
-DataSplits make(const TextOptions& o) {
-  check(o.valid_share + o.test_share < 1, "[text] expected shares that leave something to train with, got {} and {}",
+DataSplits make(const TextOptions& o, const Reading& as) {
+  check(o.valid_share + o.test_share < 1,
+        "[text] expected shares that leave something to train with, got {} and {} "
+        "(lower valid_share or test_share)",
         o.valid_share, o.test_share);
   std::string text;
   for (const auto& file : expand_files(o.files)) {
     text += read_text_file(file, static_cast<std::uint64_t>(o.most_bytes));
-    check(std::ssize(text) <= o.most_bytes, "[text] expected at most {} bytes in all files, got more", o.most_bytes);
+    check(std::ssize(text) <= o.most_bytes,
+          "[text] expected at most {} bytes in all files, got more (raise "
+          "most_bytes, or name fewer)",
+          o.most_bytes);
   }
   const double train_share = 1 - o.valid_share - o.test_share;
   const auto train_bytes = static_cast<std::size_t>(static_cast<double>(text.size()) * train_share);
   DataSplits splits;
-  splits.tokenizer = tokenizer_of(o, text, std::string_view(text).substr(0, train_bytes));
+  splits.tokenizer = as.tokenizer ? as.tokenizer : tokenizer_of(o, text, std::string_view(text).substr(0, train_bytes));
   splits.vocabulary = splits.tokenizer->size();
   const auto wide = splits.tokenizer->encode(text);
   auto ids = std::make_shared<const std::vector<std::int32_t>>(wide.begin(), wide.end());
@@ -106,7 +111,7 @@ DataSplits make(const TextOptions& o) {
 void register_source_text(SourceKinds& kinds);
 void register_source_text(SourceKinds& kinds) {
   kinds.add<TextOptions>("text", "Windows of a text for language models: ids, and the id after each",
-                         [](const TextOptions& o) { return [o] { return make(o); }; });
+                         [](const TextOptions& o) { return [o](const Reading& as) { return make(o, as); }; });
 }
 
 }  // namespace starling::data

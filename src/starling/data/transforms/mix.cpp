@@ -35,15 +35,17 @@ class Mix : public BatchTransform {
   explicit Mix(const MixOptions& options) : options_(options) {}
 
   std::vector<TensorType> fields(std::vector<TensorType> in) const override {
-    check(in.size() == 2 && in[0].dtype == DType::f32, "expected samples of f32 and their labels, got {} fields{}",
-          in.size(), in.empty() ? "" : ", the first " + to_string(in[0]));
+    check(in.size() == 2 && in[0].dtype == DType::f32,
+          "expected samples of f32 and their labels, got {} fields{} (add to_float to data.transforms)", in.size(),
+          in.empty() ? "" : ", the first " + to_string(in[0]));
     if (options_.classes > 0) {
       check(in[1].dtype == DType::i64 && in[1].shape.empty(), "expected one label of i64 a sample, got {}",
             to_string(in[1]));
       in[1] = {DType::f32, {options_.classes}};
     }
     check(in[1].dtype == DType::f32 && in[1].shape.rank() == 1,
-          "expected labels as probabilities (one_hot makes them) or a number of classes, got {}", to_string(in[1]));
+          "expected labels as probabilities, got {} (write their number, as classes: 10, in this transform)",
+          to_string(in[1]));
     return in;
   }
 

@@ -308,6 +308,7 @@ RankEnd RankWatch::describe(const Rank& rank) const {
     if (error == std::errc{}) end.step = step;
   }
   end.last_words.assign(rank.error.tail().begin(), rank.error.tail().end());
+  end.spoke_last = rank.error.spoke_last();
   return end;
 }
 

@@ -111,11 +111,13 @@ Console::~Console() {
 void Console::line(std::string_view text) {
   queue_->add(fmt::format("{}{}\n", drawn_ ? "\r\033[K" : "", text));
   drawn_ = false;
+  ++lines_;
 }
 
 void Console::draw(std::string_view bytes) {
   if (bytes.empty()) return;
   drawn_ = bytes.back() != '\n';
+  lines_ += std::count(bytes.begin(), bytes.end(), '\n');
   queue_->add(bytes);
 }
 
@@ -177,6 +179,7 @@ void Relay::end_line() {
   if (!drawn_) console_->line(fmt::format("[{}] {}", rank_, unfinished_));
   if (tail_.size() == kKept) tail_.pop_front();
   tail_.push_back(std::move(unfinished_));
+  last_ = console_->lines();
   unfinished_.clear();
 }
 

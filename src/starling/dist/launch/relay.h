@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -24,8 +25,9 @@ class Console {
   Console(const Console&) = delete;
   Console& operator=(const Console&) = delete;
 
-  void line(std::string_view text);   // a whole line; clears an unfinished drawn line first
-  void draw(std::string_view bytes);  // raw bytes
+  void line(std::string_view text);              // a whole line; clears an unfinished drawn line first
+  void draw(std::string_view bytes);             // raw bytes
+  std::int64_t lines() const { return lines_; }  // ended so far
 
   // True while so much is unwritten that callers should stop producing. Advice: nothing is refused.
   bool full() const;
@@ -39,6 +41,7 @@ class Console {
 
   std::shared_ptr<Queue> queue_;  // shared with the writing thread, which may outlive this object in a blocked write
   bool drawn_ = false;            // the cursor is behind an unfinished line
+  std::int64_t lines_ = 0;
 };
 
 // Forwards one output stream of one rank line by line, prefixed with the rank, and keeps its last lines.
@@ -60,6 +63,8 @@ class Relay {
   void finish();  // flushes an unfinished line
 
   const std::deque<std::string>& tail() const { return tail_; }
+  // True if the last of them is also the last line of the console.
+  bool spoke_last() const { return !tail_.empty() && last_ == console_->lines(); }
 
  private:
   bool read(const UniqueFd& from, std::size_t most);
@@ -71,6 +76,7 @@ class Relay {
   bool drawn_;  // forwarded raw: may contain a progress line
   std::string unfinished_;
   std::deque<std::string> tail_;
+  std::int64_t last_ = -1;  // line of the console at which the tail ends
 };
 
 }  // namespace starling::dist

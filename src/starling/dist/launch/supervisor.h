@@ -44,6 +44,7 @@ struct RankEnd {
   Exit exit{};
   std::optional<std::int64_t> step{};     // last reported step
   std::vector<std::string> last_words{};  // last lines of its stderr
+  bool spoke_last = false;                // nothing was shown after them
 
   // "rank 1 (pid 4711 on host) was killed by SIGKILL after step 37"; without a pid for remote ranks.
   std::string text() const;

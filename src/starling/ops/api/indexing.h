@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "starling/base/error.h"
 #include "starling/ops/api/reduce.h"
 #include "starling/ops/api/slice.h"
 #include "starling/tensor/tensor.h"
@@ -21,7 +22,10 @@ class Index {
 
   template <std::integral T>
     requires(!std::same_as<T, bool>)
-  Index(T position) : begin_(position) {}  // NOLINT(google-explicit-constructor): x[{0, 1}]
+  Index(T position) : begin_(static_cast<std::int64_t>(position)) {  // NOLINT(google-explicit-constructor): x[{0, 1}]
+    if constexpr (std::unsigned_integral<T>)
+      check(begin_ >= 0, "[index] expected a position within i64, got {}", std::uint64_t{position});
+  }
   Index(Position begin, Position end, std::int64_t step = 1)
       : range_(true), begin_(begin.value_or(kToEnd)), end_(end.value_or(kToEnd)), step_(step) {}
   // The whole axis, by the name of the reduction `all`, so that one name does not mean two things.

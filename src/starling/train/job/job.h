@@ -55,7 +55,7 @@ struct LoadJob {
 };
 
 struct DataJob {
-  Chosen<std::function<data::DataSplits()>> source{};
+  Chosen<data::Source> source{};
   LoadJob load{};
   std::vector<Chosen<TransformStep>> augment{};     // for training samples only, applied first
   std::vector<Chosen<TransformStep>> transforms{};  // for all samples

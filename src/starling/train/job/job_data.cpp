@@ -60,7 +60,8 @@ std::string choose_evaluated(LoadJob::Evaluate wanted, data::DataSplits& splits)
         "apart by data.valid_share: 0.1)");
   if (wanted == Evaluate::test && !has_test(splits))
     throw JobError("data.evaluate",
-                   "[train] expected a part to test with (data.evaluate: test), got none from the source");
+                   "[train] expected a part to test with (data.evaluate: test), got none from the source (keep some "
+                   "apart by data.split: {test: 0.1}, or name files to test with)");
   if (wanted == Evaluate::test || wanted == Evaluate::none) {
     splits.valid = nullptr;
     splits.valid_shards.reset();
@@ -91,25 +92,29 @@ std::int64_t count_targets(const JobData& data) {
 
 }  // namespace
 
-data::DataSplits read_splits(const DataJob& job) {
-  data::DataSplits splits = job.source.make()();
+data::DataSplits read_splits(const DataJob& job, const data::Reading& as) {
+  data::DataSplits splits = job.source.make()(as);
   if (job.load.split) data::split_by_seed(splits, *job.load.split);
   return splits;
 }
 
-JobData load_job_data(const DataJob& job) {
+JobData load_job_data(const DataJob& job, const data::Reading& as) {
   JobData data;
-  data.splits = read_splits(job);
+  data.splits = read_splits(job, as);
   add_steps(job.augment, data.train_steps);
   add_steps(job.transforms, data.train_steps);
   add_steps(job.transforms, data.eval_steps);
+  // Mixed samples are there to train with, wherever a job names the mixing.
+  std::erase_if(data.eval_steps, [](const TransformStep& step) { return step.batch != nullptr; });
   data.fields = TransformPipeline(data.train_steps, raw_fields(data.splits)).fields();
   data.facts = {data.splits.classes, data.splits.vocabulary, data.fields.at(0).shape};
   data.targets = count_targets(data);
   data.unlabelled = data.splits.train;
   if (job.load.labels > 0) {
     if (data.splits.train == nullptr)
-      throw JobError("data.labels", "[train] expected data that can be asked by number for data.labels, got shards");
+      throw JobError("data.labels",
+                     "[train] expected data that can be asked by number for data.labels, got shards "
+                     "(read them without streaming, or leave data.labels out)");
     data.splits.train = data::first_of(data.splits.train, job.load.labels);
   }
   data.evaluated = choose_evaluated(job.load.evaluate, data.splits);
@@ -128,9 +133,9 @@ void convert_to_numbers(JobData& data) {
   if (data.fields.size() > 1 && data.fields[1].dtype == DType::f64) convert(1);
 }
 
-JobData load_job_data(const Job& job) {
+JobData load_job_data(const Job& job, const data::Reading& as) {
   try {
-    return load_job_data(job.data);
+    return load_job_data(job.data, as);
   } catch (const JobError& error) {
     refuse_job(job, error.path(), error.what());
   } catch (const Error& error) {

@@ -24,13 +24,14 @@ struct JobData {
   std::string evaluated{};  // "test", "valid", or empty: no evaluation
 };
 
-// Reads the files. Throws if they are missing, saying what to do, and if a transform cannot handle the samples.
-JobData load_job_data(const DataJob& job);
+// Reads the files, as others were read before if told so. Throws if they are missing, saying what to do, and if a
+// transform cannot handle the samples.
+JobData load_job_data(const DataJob& job, const data::Reading& as = {});
 // As above; errors begin with the place of the data in the job file.
-JobData load_job_data(const Job& job);
+JobData load_job_data(const Job& job, const data::Reading& as = {});
 
 // Samples of a job's source, cut into the parts that the job asks for.
-data::DataSplits read_splits(const DataJob& job);
+data::DataSplits read_splits(const DataJob& job, const data::Reading& as = {});
 
 // Adds conversions to f32 where a network of numbers meets other samples: bytes become 0 to 1, other numbers keep their
 // value. Targets of f64 become f32 too. Token ids are left alone.

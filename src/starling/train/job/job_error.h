@@ -18,6 +18,12 @@ class JobError : public Refusal {
   std::string path_;
 };
 
+// Thrown on a rank whose job has a problem that rank 0 tells for all.
+class ToldByFirstRank : public Refusal {
+ public:
+  using Refusal::Refusal;
+};
+
 // Name of a job file without folder and ending, from the place of a value in it; "job" if it came from no file.
 std::string job_name(const ConfigNode& top);
 

@@ -5,7 +5,9 @@
 #include <thread>
 
 #include "starling/base/as_rank.h"
+#include "starling/base/config.h"
 #include "starling/base/error.h"
+#include "starling/base/error_text.h"
 #include "starling/base/parallel.h"
 #include "starling/dist/comm/checking/checking_comm.h"
 #include "starling/dist/comm/threads/threads_comm.h"
@@ -13,6 +15,7 @@
 #include "starling/dist/comm/transport/transport_comm.h"
 #include "starling/dist/health/flight_recorder.h"
 #include "starling/dist/strategy/grouped.h"
+#include "starling/train/job/job_error.h"
 
 namespace starling::train {
 namespace {
@@ -130,6 +133,23 @@ TrainResult train_threads(const Job& job, const TrainOptions& options) {
   return result;
 }
 
+// A problem of the job is the same on all ranks, unless they see other files: then each tells its own.
+TrainResult telling_once(const Processes& others, const std::function<TrainResult()>& body) {
+  const auto tell = [&](const Error& error) {
+    const std::string problem = without_rank(error.what());
+    if (others.told_by_first(problem)) throw ToldByFirstRank(problem);
+  };
+  try {
+    return body();
+  } catch (const JobError& error) {
+    tell(error);
+    throw;
+  } catch (const ConfigError& error) {
+    tell(error);
+    throw;
+  }
+}
+
 // Runs this process as one of several ranks.
 TrainResult train_process(Job job, const TrainOptions& options) {
   const Processes others = join_processes(options.processes, chosen(job.distribute, "backend"), job.distribute.check,
@@ -144,7 +164,8 @@ TrainResult train_process(Job job, const TrainOptions& options) {
                        .stepped = others.stepped,
                        .failed = others.failed});
   };
-  return watched(job, others.comm, body, others.failed);
+  return watched(
+      job, others.comm, [&] { return telling_once(others, body); }, others.failed);
 }
 
 }  // namespace

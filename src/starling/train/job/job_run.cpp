@@ -13,6 +13,7 @@
 #include "starling/train/callbacks/ready_made.h"
 #include "starling/train/job/job_error.h"
 #include "starling/train/job/job_ranks.h"
+#include "starling/train/job/job_trainer.h"
 #include "starling/train/job/prepared_job.h"
 #include "starling/train/loop/interrupt.h"
 #include "starling/train/loop/trainer.h"
@@ -25,29 +26,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-LoaderOptions loader_options(const LoadJob& job, std::vector<TransformStep> steps) {
-  LoaderOptions made;
-  made.shuffle = job.shuffle;
-  made.drop_last = job.drop_last;
-  made.workers = static_cast<int>(job.workers);
-  made.prefetch = static_cast<int>(job.prefetch);
-  made.transforms = std::move(steps);
-  return made;
-}
-
 TrainerOptions trainer_options(const PreparedJob& prepared, const TrainOptions& options, const RankSetup& setup) {
   const Job& job = prepared.job;
-  TrainerOptions made;
+  TrainerOptions made = step_options(prepared);
   made.epochs = job.train.epochs;
   made.steps = job.train.steps;
-  made.seed = job.train.seed;
-  made.batch = job.data.load.batch;
-  made.accumulate = job.train.accumulate;
   made.folder = job.train.folder;
-  made.clip_norm = job.train.clip_norm;
-  made.clip_value = job.train.clip_value;
-  made.non_finite = job.train.non_finite;
-  made.precision = job.train.precision;
   if (job.schedule.kind) made.schedule = job.schedule.kind->make();
   made.watch = told_name(prepared, job.train.watch, "train.watch");
   made.evaluate_every = job.train.evaluate_every;
@@ -60,10 +44,6 @@ TrainerOptions trainer_options(const PreparedJob& prepared, const TrainOptions& 
   const auto own = static_cast<std::size_t>(setup.rank());
   if (own < slow.size()) made.slow = slow[own];
   made.failed = setup.failed;
-  made.loader = loader_options(job.data.load, prepared.data.train_steps);
-  made.test_loader = loader_options(job.data.load, prepared.data.eval_steps);
-  made.test_loader.drop_last = false;
-  made.stream = job.data.load.stream;
   made.progress = options.progress;
   made.stop = options.stop;
   made.explain = options.explain;
@@ -112,8 +92,10 @@ class Pretrain final : public Callback {
   std::string name() const override { return "pretrain"; }
   void begin(Run& run) override {
     if (done_ || run.state().step > 0 || run.plan().rank != 0) return;  // other ranks receive rank 0's weights
-    check(prepared_.data.unlabelled != nullptr,
-          "[pretrain] expected data that can be asked by number, got shards without an index");
+    check(
+        prepared_.data.unlabelled != nullptr,
+        "[pretrain] expected data that can be asked by number, got shards without an index (write data.indexed: true, "
+        "or leave pretrain out)");
     const auto data = std::make_shared<TransformedDataset>(prepared_.data.unlabelled, prepared_.data.eval_steps);
     prepared_.job.pretrain.kind->make()(
         run.net(), data, [&](const std::string& layer, std::int64_t epoch, double loss) {
@@ -188,12 +170,13 @@ void fit_strategy(const PreparedJob& prepared, const dist::RankStrategy& strateg
   if (prepared.job.distribute.batch_norm == DistributeJob::BatchNorm::global) {
     check(strategy.global_program(),
           "[train] expected distribute.batch_norm: local with {}, under which workers know nothing of other rows, got "
-          "global",
+          "global (leave distribute.batch_norm out)",
           strategy.name());
     nn::use_global_statistics(*prepared.net);
   }
   check(!prepared.job.train.average || (!strategy.settles_to_evaluate() && !strategy.shows_to_evaluate()),
-        "[train] expected no train.average with {}, under which workers hold different weights, got one",
+        "[train] expected no train.average with {}, under which workers hold different weights, got one "
+        "(leave it out, or take distribute.strategy: allreduce)",
         strategy.name());
 }
 

@@ -63,7 +63,8 @@ void check_option(const Job& job, const char* key, std::int64_t least) {
                            least, net.name, sample[1], sample[2]));
   }
   refuse_job(job, "data",
-             fmt::format("[train] expected data with {} {} for {}, got samples of {} with {} classes and {} tokens",
+             fmt::format("[train] expected data with {} {} for {}, got samples of {} with {} classes and {} tokens "
+                         "(choose another network: `starling zoo` lists them)",
                          option, range.dump(), net.name, to_string(sample), data.facts.classes, data.facts.vocabulary));
 }
 
@@ -105,6 +106,17 @@ void fit_samples(const Job& job, JobData& data, bool reads_ids) {
       fmt::format("[train] expected token ids, i64, for a network that begins with an embedding, got {} from the "
                   "data (texts: data.name: csv_text or text; arrays: save them by x.astype('int64'))",
                   to_string(data.fields[0])));
+}
+
+// A regression learns targets standardised where the data says by what, unless the job does.
+ObjectivePtr objective_of(const Chosen<ObjectivePtr>& chosen, const data::DataSplits& splits) {
+  nlohmann::json options = chosen.json();
+  if (chosen.name != "regress" || splits.target_means.empty() || !options.at("target_means").empty())
+    return chosen.make();
+  options["name"] = chosen.name;
+  options["target_means"] = splits.target_means;
+  options["target_deviations"] = splits.target_deviations;
+  return objective_kinds().choose(ConfigNode::parse(options.dump(), "train.objective")).make();
 }
 
 zoo::Recipe fit_model(Job& job, JobData& data) {
@@ -204,8 +216,8 @@ PreparedJob prepare_job(const Job& job, JobData data) {
   made.net = made.recipe.make();
   manual_seed(job.train.seed);
   made.objective_name = job.train.objective ? job.train.objective->name : made.recipe.objective;
-  made.objective =
-      job.train.objective ? job.train.objective->make() : objective_kinds().by_name(made.recipe.objective).make();
+  made.objective = objective_of(
+      job.train.objective ? *job.train.objective : objective_kinds().by_name(made.recipe.objective), made.data.splits);
   made.metrics = told_metrics(job.train.metrics, *made.objective, made.data.evaluated);
   return made;
 }

@@ -27,6 +27,11 @@ constexpr double kLowestScale = 1.0 / 16384;  // smallest f16 loss scale; below,
 
 double steady_seconds() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
 
+double unix_seconds() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<double>(std::chrono::duration_cast<std::chrono::milliseconds>(now).count()) / 1000;
+}
+
 double seconds_between(Clock::time_point start, Clock::time_point end) {
   return std::chrono::duration<double>(end - start).count();
 }
@@ -73,6 +78,7 @@ void FitRun::each(void (Callback::*event)(Run&)) {
 // Seeds the generator, so that steps count from 0 whatever its state was.
 void FitRun::begin() {
   began_ = steady_seconds();
+  started_ = unix_seconds();
   if (!plan_.folder.empty() && plan_.rank == 0) lock_.emplace(plan_.folder);
   manual_seed(parts_.options.seed);
   if (const auto& schedule = parts_.options.schedule) {
@@ -166,7 +172,8 @@ FitResult FitRun::run_all() {
   const bool moved = settle();
   const bool within_epoch = state_.position.sample != 0;
   if (!interrupted_ && (moved || (within_epoch && state_.evaluated_step != state_.step))) evaluate_now();
-  if (interrupted_ || within_epoch) progress_.finish(progress_state(state_.position));
+  const bool line_open = within_epoch || state_.owed != Owed::nothing;  // a whole epoch has ended its line
+  if (line_open) progress_.finish(progress_state(state_.position));
   if (!interrupted_ && !ended_by_.empty()) note("ended by " + ended_by_);
   each(&Callback::end);
   each(&Callback::finished);
@@ -433,7 +440,8 @@ Summary FitRun::summary() const {
           .skipped = state_.skipped,
           .strategy = parts_.link ? strategy().name() : std::string(),
           .ranks = ranks_summary_,
-          .interrupted = interrupted_};
+          .interrupted = interrupted_,
+          .started = started_};
 }
 
 Checkpoint FitRun::checkpoint() {

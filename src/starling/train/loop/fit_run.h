@@ -126,6 +126,7 @@ class FitRun final : public Run {
   std::string ended_by_;
   std::string end_wanted_;          // reason of a callback's stop(), until all ranks know
   double began_ = 0;                // start time on this rank's clock
+  double started_ = 0;              // the same in seconds since 1970
   double clock_ = 0;                // rank 0's clock as last received
   std::int64_t compared_step_ = 0;  // step at which replicas were last compared
   StepNote note_{};                 // this rank's next note to the others

@@ -6,6 +6,7 @@
 
 #include "starling/base/error.h"
 #include "starling/train/loop/fit_run.h"
+#include "starling/train/loop/number_fields.h"
 
 namespace starling {
 namespace {
@@ -74,7 +75,7 @@ struct Trainer::Parts {
   Parts(nn::Module& module, optim::Optimizer& updater, ObjectivePtr goal, TrainerOptions wanted)
       : net(module),
         optimizer(updater),
-        objective(std::move(goal)),
+        objective(train::reading_numbers(std::move(goal))),
         options(checked(of_rank(std::move(wanted)))),
         link(rank_strategy(options) ? std::make_unique<train::RankLink>(rank_strategy(options)) : nullptr),
         programs(net, optimizer, objective,

@@ -74,6 +74,7 @@ struct FitResult {
 //   Trainer trainer(net, optimizer, classify(), {.epochs = 10, .folder = "runs/lenet"});
 //   trainer.add(checkpoints({.every_steps = 500})).add(early_stop({.patience = 3}));
 //   trainer.fit(data);
+// Samples of bytes or f64 become f32 where a network of f32 begins: bytes 0 to 1, unless the network takes bytes.
 // The network and the optimizer must outlive the trainer. Use from one thread. Seeds the default random generator of
 // the calling thread when a fit begins, so that a run is a function of its options, the initial weights and the data. A
 // non-finite loss throws, naming the step.

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "starling/base/error.h"
-#include "starling/train/loop/trainer.h"
+#include "starling/train/job/job_trainer.h"
 #include "starling/train/runs/text_table.h"
 
 namespace starling::train {
@@ -33,25 +33,12 @@ class Ramp final : public optim::Schedule {
   LrFindOptions options_;
 };
 
-TrainerOptions trainer_options(const Job& job, const JobData& data, const LrFindOptions& options) {
-  TrainerOptions made;
+TrainerOptions trainer_options(const PreparedJob& prepared, const LrFindOptions& options) {
+  TrainerOptions made = step_options(prepared);
   made.epochs = std::numeric_limits<std::int32_t>::max();  // small data is gone through as often as needed
   made.steps = options.steps;
-  made.seed = job.train.seed;
-  made.batch = job.data.load.batch;
-  made.accumulate = job.train.accumulate;
-  made.clip_norm = job.train.clip_norm;
-  made.clip_value = job.train.clip_value;
-  made.precision = job.train.precision;
   made.non_finite = NonFinite::skip;  // an explosion ends the ramp, and is no error
   made.schedule = std::make_shared<Ramp>(options);
-  made.threads = static_cast<int>(job.distribute.threads);
-  made.stream = job.data.load.stream;
-  made.loader.shuffle = job.data.load.shuffle;
-  made.loader.drop_last = job.data.load.drop_last;
-  made.loader.workers = static_cast<int>(job.data.load.workers);
-  made.loader.prefetch = static_cast<int>(job.data.load.prefetch);
-  made.loader.transforms = data.train_steps;
   made.progress.mode = ProgressMode::off;
   return made;
 }
@@ -129,7 +116,7 @@ LrFound find_lr(const PreparedJob& prepared, const LrFindOptions& options) {
   const auto optimizer = make_optimizer(prepared.job, *prepared.net);
   optimizer->set_lr(1);
   LrFound found;
-  TrainerOptions how = trainer_options(prepared.job, prepared.data, options);
+  TrainerOptions how = trainer_options(prepared, options);
   how.stop = [&] { return found.diverged || (options.stop && options.stop()); };
   Trainer trainer(*prepared.net, *optimizer, prepared.objective, std::move(how));
   Watch watch(found);

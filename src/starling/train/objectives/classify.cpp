@@ -1,6 +1,7 @@
 #include "starling/train/objectives/classify.h"
 
 #include "starling/base/error.h"
+#include "starling/ops/api/arg_reduce.h"
 #include "starling/ops/api/binary.h"
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/loss.h"
@@ -35,6 +36,7 @@ class Classify final : public Objective {
     if (auto own = own_outputs(net, fields)) return std::move(*own);  // networks with auxiliary heads
     const Tensor logits = net(fields[0]);
     const Tensor& labels = fields[1];
+    if (is_float(labels.dtype())) return of_probabilities(logits, labels);
     check(logits.rank() >= 2 && labels.rank() == logits.rank() - 1 && labels.dtype() == DType::i64,
           "[classify] expected logits [n, classes, d…] for labels i64 [n, d…], got {} for {}", to_string(logits.type()),
           to_string(labels.type()));
@@ -45,9 +47,7 @@ class Classify final : public Objective {
                 .weight = {}};
     CrossEntropyOptions loss{.ignore_index = ignore, .label_smoothing = options_.label_smoothing};
     if (!options_.class_weights.empty()) {
-      check(static_cast<std::int64_t>(options_.class_weights.size()) == logits.size(1),
-            "[classify] expected {} class weights, one a class, got {}", logits.size(1), options_.class_weights.size());
-      loss.weight = train::plain(options_.class_weights, logits.device());
+      loss.weight = class_weights(logits);
       out.weight = sum(train::label_weights(loss.weight, labels, ignore));
     } else if (ignore) {
       out.weight = sum(train::counted(labels, *ignore));
@@ -64,6 +64,26 @@ class Classify final : public Objective {
   std::vector<std::string> metrics() const override { return {"accuracy", "loss"}; }
 
  private:
+  // Of labels that mixup or one_hot have made probabilities, every row of which counts 1.
+  Outputs of_probabilities(const Tensor& logits, const Tensor& labels) const {
+    check(logits.shape() == labels.shape(),
+          "[classify] expected a probability for each class, {}, got {} (give mixup, cutmix or one_hot as many classes "
+          "as "
+          "the network has outputs; to predict numbers, write objective: regress)",
+          to_string(logits.type()), to_string(labels.type()));
+    CrossEntropyOptions loss{.label_smoothing = options_.label_smoothing};
+    if (!options_.class_weights.empty()) loss.weight = class_weights(logits);
+    return {.loss = cross_entropy(logits, labels, loss),
+            .prediction = classes_last(logits),
+            .target = argmax(labels, {.axes = {1}}),
+            .weight = {}};
+  }
+  Tensor class_weights(const Tensor& logits) const {
+    check(static_cast<std::int64_t>(options_.class_weights.size()) == logits.size(1),
+          "[classify] expected {} class weights, one a class, got {}", logits.size(1), options_.class_weights.size());
+    return train::plain(options_.class_weights, logits.device());
+  }
+
   ClassifyOptions options_;
 };
 

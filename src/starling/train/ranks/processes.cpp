@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+
+#include "starling/base/result.h"
 #include "starling/dist/launch/world.h"
 #include "starling/train/loop/interrupt.h"
 
@@ -17,6 +20,17 @@ std::shared_ptr<const World> join_unless_stopped(const dist::ProcessFlags& flags
     if (!options.stop || !options.stop()) throw;
     throw Interrupted(fmt::format("[train] interrupted while ranks were joining: {}", error.what()));
   }
+}
+
+constexpr const char* kProblem = "train/problem";        // key of what rank 0 tells
+constexpr std::chrono::milliseconds kFirstSpeaks{5000};  // ranks read the same files in about the same time
+
+bool told_by_first(const World& world, const std::string& problem) {
+  const auto heard = attempt([&] {
+    if (world.leads()) world.store->set(kProblem, problem);
+    return world.leads() ? "" : world.store->get(kProblem, kFirstSpeaks);
+  });
+  return !world.leads() && heard && *heard == problem;
 }
 
 }  // namespace
@@ -35,7 +49,8 @@ Processes join_processes(const dist::ProcessFlags& flags, const std::string& bac
           .comm = world->comm,
           .here = world->info.local_world,
           .stepped = [world](std::int64_t step) { world->report_step(step); },
-          .failed = [world](std::string_view why) { world->report_failure(why); }};
+          .failed = [world](std::string_view why) { world->report_failure(why); },
+          .told_by_first = [world](const std::string& problem) { return told_by_first(*world, problem); }};
 }
 
 }  // namespace starling::train

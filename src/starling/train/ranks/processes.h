@@ -21,6 +21,9 @@ struct Processes {
   int here = 1;                                        // processes on this host
   std::function<void(std::int64_t step)> stepped{};    // reports this process's progress to the supervisor
   std::function<void(std::string_view why)> failed{};  // reports its failure, before the other processes fail
+  // True on another rank than 0 if rank 0 calls this with the same text, which it then tells for all. Waits some
+  // seconds for rank 0 to do so.
+  std::function<bool(const std::string& problem)> told_by_first{};
 };
 
 // `backend` and `all_reduce`: "auto" or a name; `check`: verify that ranks call matching collectives.

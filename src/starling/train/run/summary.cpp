@@ -14,6 +14,7 @@ std::string to_json(const Summary& summary) {
       {"metrics", summary.metrics},       {"wait_share", summary.wait_share},       {"skipped", summary.skipped},
       {"peak_bytes", summary.peak_bytes}, {"weights_hash", summary.weights_hash}};
   if (summary.interrupted) json["interrupted"] = true;
+  if (summary.started > 0) json["started"] = summary.started;
   if (!summary.ranks.empty()) {
     std::vector<RankStats> stats;
     nlohmann::ordered_json& ranks = json["ranks"] = nlohmann::ordered_json::array();

@@ -31,6 +31,7 @@ struct Summary {
   std::string strategy{};    // name of the distribution strategy; empty: one worker
   std::vector<RankSummary> ranks{};
   bool interrupted = false;  // stopped on request before its end; written only where true
+  double started = 0;        // seconds since 1970 when this run began or resumed; written only if known
 };
 
 std::string to_json(const Summary& summary);

@@ -33,6 +33,11 @@ double number(const ordered_json& map, const char* key, double fallback) {
   return found != map.end() && found->is_number() ? found->get<double>() : fallback;
 }
 
+std::string text(const ordered_json& map, const char* key) {
+  const auto found = map.find(key);
+  return found != map.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
 void tell(RunRecord& record, const std::string& problem) {
   record.problem += (record.problem.empty() ? "" : "; ") + problem;
 }
@@ -81,31 +86,38 @@ void add_settings(RunRecord& record) {
     record.settings[path] = value.is_string() ? value_of(value.get<std::string>()) : value;
 }
 
-void add_summary(RunRecord& record) {
+// Returns when the run that wrote the summary began; NaN: not told.
+double add_summary(RunRecord& record) {
   const fs::path file = record.folder / "summary.json";
-  if (!is_there(file)) return;
-  const auto text = read_file(file, kMostSummary);
-  const auto summary = text ? ordered_json::parse(*text, nullptr, false) : ordered_json();
-  if (!summary.is_object())
-    return tell(record, fmt::format("{}: expected a summary, got something else", file.string()));
-  record.state = summary.value("interrupted", false) ? RunEnd::interrupted : RunEnd::finished;
+  if (!is_there(file)) return NAN;
+  const auto read = read_file(file, kMostSummary);
+  const auto summary = read ? ordered_json::parse(*read, nullptr, false) : ordered_json();
+  if (!summary.is_object()) {
+    tell(record, fmt::format("{}: expected a summary, got something else", file.string()));
+    return NAN;
+  }
+  const auto interrupted = summary.find("interrupted");
+  record.state = interrupted != summary.end() && *interrupted == true ? RunEnd::interrupted : RunEnd::finished;
   record.steps = number(summary, "steps", record.steps);
   record.loss = number(summary, "loss", NAN);
   record.samples_per_s = number(summary, "samples_per_s", NAN);
-  if (!summary.contains("metrics") || !summary.at("metrics").is_object()) return;
-  for (const auto& [name, value] : summary.at("metrics").items())
-    record.metrics[name] = value.is_number() ? value.get<double>() : NAN;
+  const auto metrics = summary.find("metrics");
+  if (metrics != summary.end() && metrics->is_object()) {
+    for (const auto& [name, value] : metrics->items())
+      record.metrics[name] = value.is_number() ? value.get<double>() : NAN;
+  }
+  return number(summary, "started", NAN);
 }
 
 RunEnd end_of(const ordered_json& event) {
-  const std::string how = event.value("how", "");
+  const std::string how = text(event, "how");
   return how == "done" ? RunEnd::finished : how == "failed" ? RunEnd::failed : RunEnd::interrupted;
 }
 
 // Metrics are those of the last evaluation, by the names of the log, which has them of runs that have not ended, too.
 void add_events(RunRecord& record, const std::vector<ordered_json>& events) {
   for (const auto& event : events) {
-    const std::string kind = event.value("event", "");
+    const std::string kind = text(event, "event");
     if (kind == "train" && record.state != RunEnd::finished) {
       record.loss = number(event, "loss", NAN);
       record.samples_per_s = number(event, "samples_per_s", NAN);
@@ -119,14 +131,16 @@ void add_events(RunRecord& record, const std::vector<ordered_json>& events) {
   }
 }
 
-// The log is newer than the summary while a run is resumed, and is all there is of a run that was killed.
-void add_log(RunRecord& record) {
+// The log is newer than the summary while a run is resumed, and is all there is of a run that was killed. One that ends
+// before the summary's run began is of an earlier run: the last one wrote none.
+void add_log(RunRecord& record, double summary_began) {
   if (!is_there(record.folder / kLogName)) return;
   const auto events = read_run_events(record.folder);
   if (!events) return tell(record, events.error());
   if (events->empty()) return;
   const ordered_json& last = events->back();
-  const bool ended = last.value("event", "") == "end";
+  if (number(last, "time", NAN) < summary_began) return;
+  const bool ended = text(last, "event") == "end";
   record.state = ended ? end_of(last) : RunEnd::interrupted;
   record.started = number(events->front(), "time", NAN);
   record.ended = number(last, "time", NAN);
@@ -175,9 +189,12 @@ RunRecord read_run(const fs::path& folder) {
   RunRecord record{.folder = folder};
   record.epochs = record.loss = record.samples_per_s = record.seconds = record.started = record.ended = NAN;
   if (const auto manifest = newest_manifest(folder)) record.steps = static_cast<double>(manifest->step);
-  add_settings(record);
-  add_summary(record);
-  add_log(record);
+  try {
+    add_settings(record);
+    add_log(record, add_summary(record));
+  } catch (const json::exception& error) {  // an odd file of one run must not keep the others from being read
+    tell(record, fmt::format("{}: expected the files of a run, got: {}", folder.string(), error.what()));
+  }
   if (RunLock::held_by_other(folder)) record.state = RunEnd::running;
   return record;
 }

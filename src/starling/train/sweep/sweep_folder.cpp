@@ -14,17 +14,24 @@ namespace {
 constexpr const char* kFile = "sweep.json";
 constexpr std::size_t kMostBytes = std::size_t{16} << 20;
 
-std::string difference(const std::map<std::string, std::string>& before,
-                       const std::map<std::string, std::string>& now) {
+using Texts = std::map<std::string, std::string>;
+
+std::string difference(const Texts& before, const Texts& now) {
   for (const auto& [path, value] : now) {
     const auto old = before.find(path);
-    if (old == before.end()) return fmt::format("{} was not shared by its trials, and is {} now", path, value);
+    if (old == before.end()) return fmt::format("{} was not set, and is {} now", path, value);
     if (old->second != value) return fmt::format("{} was {}, is {}", path, old->second, value);
   }
   for (const auto& [path, value] : before) {
     if (!now.contains(path)) return fmt::format("{} was {} in all trials, and varies now", path, value);
   }
   return "";
+}
+
+[[noreturn]] void refuse(const std::filesystem::path& folder, const std::string& difference) {
+  throw Refusal(
+      fmt::format("[sweep] expected the sweep that {} holds, got another job: {} (choose another folder with -o)",
+                  folder.string(), difference));
 }
 
 }  // namespace
@@ -35,43 +42,39 @@ SweepFolder::SweepFolder(std::filesystem::path folder, std::map<std::string, std
   std::error_code ignored;
   if (!std::filesystem::exists(file, ignored)) return;
   const auto text = read_file(file, kMostBytes).value();
-  std::string other;
+  Texts before;
   try {
     const auto json = OrderedJson::parse(text);
-    other = difference(json.at("shared").get<std::map<std::string, std::string>>(), shared_);
+    json.at("shared").get_to(before);
     for (const auto& one : json.at("trials")) {
-      Trial trial;
-      for (const auto& [path, value] : one.items()) trial.values.emplace_back(path, value);
-      trials_.push_back(std::move(trial));
+      Known& known = trials_.emplace_back();
+      one.at("values").get_to(known.values);
+      one.at("own").get_to(known.own);
     }
   } catch (const nlohmann::json::exception& e) {
     throw Refusal(fmt::format("[sweep] {}: expected a list of trials, got: {} (choose another folder with -o)",
                               file.string(), e.what()));
   }
-  if (!other.empty())
-    throw Refusal(
-        fmt::format("[sweep] expected the sweep that {} holds, got another job: {} (choose another folder with -o)",
-                    folder_.string(), other));
+  if (const std::string other = difference(before, shared_); !other.empty()) refuse(folder_, other);
 }
 
 void SweepFolder::write() const {
   OrderedJson trials = OrderedJson::array();
-  for (const auto& trial : trials_) {
-    OrderedJson one = OrderedJson::object();
-    for (const auto& [path, value] : trial.values) one[path] = value;
-    trials.push_back(std::move(one));
-  }
+  for (const auto& trial : trials_) trials.push_back({{"values", trial.values}, {"own", trial.own}});
   write_file_atomically(folder_ / kFile, OrderedJson{{"shared", shared_}, {"trials", trials}}.dump(2) + "\n").value();
 }
 
-std::filesystem::path SweepFolder::of(const Trial& trial) {
-  auto found = std::find(trials_.begin(), trials_.end(), trial);
-  const auto index = found - trials_.begin();
+std::filesystem::path SweepFolder::of(const Trial& trial, const Texts& own) {
+  const std::map<std::string, OrderedJson> values(trial.values.begin(), trial.values.end());
+  auto found = std::find_if(trials_.begin(), trials_.end(), [&](const Known& one) { return one.values == values; });
+  const auto name = fmt::format("trial-{:03}", found - trials_.begin() + 1);
   if (found == trials_.end()) {
-    trials_.push_back(trial);
+    trials_.push_back({values, own});
     write();
+  } else if (const std::string other = difference(found->own, own); !other.empty()) {
+    refuse(folder_, fmt::format("of {}, {}", name, other));
   }
-  return folder_ / fmt::format("trial-{:03}", index + 1);
+  return folder_ / name;
 }
 
 }  // namespace starling::train

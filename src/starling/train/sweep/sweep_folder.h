@@ -18,17 +18,24 @@ class SweepFolder {
   // `shared` are the settings, by path, that all trials have in common.
   SweepFolder(std::filesystem::path folder, std::map<std::string, std::string> shared);
 
-  // Folder of the trial's run; a new trial gets the next number. Written to sweep.json at once.
-  std::filesystem::path of(const Trial& trial);
+  // Folder of the trial's run; a new trial gets the next number. Written to sweep.json at once. Trials are the same if
+  // their values are, in whatever order. `own` are the settings, by path, that the trial's job does not share with the
+  // others and that no value names, such as the options of a kind that varies. Throws Refusal if a known trial had
+  // others.
+  std::filesystem::path of(const Trial& trial, const std::map<std::string, std::string>& own = {});
 
   const std::filesystem::path& path() const { return folder_; }
 
  private:
+  struct Known {
+    std::map<std::string, OrderedJson> values{};  // by path: the order in which they were named does not count
+    std::map<std::string, std::string> own{};
+  };
   void write() const;
 
   std::filesystem::path folder_;
   std::map<std::string, std::string> shared_;
-  std::vector<Trial> trials_;
+  std::vector<Known> trials_;
   RunLock lock_;
 };
 

@@ -39,8 +39,12 @@ std::vector<Trial> grid(const SweepJob& sweep) {
 // In [0, 1), the same on every machine.
 double uniform(std::mt19937_64& random) { return std::ldexp(static_cast<double>(random() >> 11), -53); }
 
-// Four digits are enough to tell trials apart, and can be read.
-double rounded(double value) { return std::stod(fmt::format("{:.4g}", value)); }
+// Four digits can be read and tell trials apart, in a narrow range those behind the ones that all its numbers share.
+double rounded(double value, const SweepSetting& setting) {
+  const double largest = std::max(std::abs(setting.min), std::abs(setting.max));
+  const double shared = std::max(0.0, std::ceil(std::log10(largest / (setting.max - setting.min))));
+  return std::stod(fmt::format("{:.{}g}", value, static_cast<int>(std::min(4 + shared, 17.0))));
+}
 
 OrderedJson draw(const SweepSetting& setting, std::mt19937_64& random) {
   const double at = uniform(random);
@@ -51,7 +55,7 @@ OrderedJson draw(const SweepSetting& setting, std::mt19937_64& random) {
   const double value = setting.log ? setting.min * std::pow(setting.max / setting.min, at)
                                    : setting.min + at * (setting.max - setting.min);
   if (setting.whole) return static_cast<std::int64_t>(std::llround(value));
-  return std::clamp(rounded(value), setting.min, setting.max);
+  return std::clamp(rounded(value, setting), setting.min, setting.max);
 }
 
 std::vector<Trial> drawn(const SweepJob& sweep) {

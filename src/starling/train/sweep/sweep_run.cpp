@@ -4,9 +4,12 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "starling/train/monitor/json_log.h"
@@ -14,6 +17,8 @@
 
 namespace starling::train {
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 constexpr int kPollMilliseconds = 200;
 constexpr double kSmall = 1e-6;  // epochs are counted in samples: 3 epochs may be 2.9999999
@@ -31,16 +36,35 @@ double value_at(const std::filesystem::path& run, const std::string& metric, std
 
 std::string epochs_text(double epochs) { return fmt::format("{:.4g} epoch{}", epochs, epochs == 1 ? "" : "s"); }
 
-bool has_done(const RunRecord& run, std::int64_t epochs) {
-  return run.state == RunEnd::finished || run.epochs >= static_cast<double>(epochs) - kSmall;
+// First step that the log tells with so many epochs done; nullopt: none yet.
+std::optional<std::int64_t> step_after(const std::filesystem::path& run, std::int64_t epochs) {
+  const auto events = read_run_events(run);
+  for (const auto& event : events ? *events : std::vector<nlohmann::ordered_json>{}) {
+    const auto epoch = event.find("epoch");
+    if (epoch != event.end() && epoch->is_number() && epoch->get<double>() >= static_cast<double>(epochs) - kSmall)
+      return event.at("step").get<std::int64_t>();
+  }
+  return std::nullopt;
+}
+
+// True if the trial was evaluated after so many epochs. Having trained them is not enough: a trial that is killed
+// during the evaluation at their end has still to make it.
+bool has_done(const TrialResult& trial, const std::string& metric, std::int64_t epochs) {
+  if (trial.record.state == RunEnd::finished) return true;
+  const auto step = trial.record.state == RunEnd::failed ? std::nullopt : step_after(trial.folder, epochs);
+  if (!step) return false;
+  const auto log = read_run_log(trial.folder);
+  const LogSeries* series = log ? log->find(metric) : nullptr;
+  return series != nullptr && std::any_of(series->points.begin(), series->points.end(),
+                                          [&](const LogPoint& point) { return point.step >= *step; });
 }
 
 class Sweep {
  public:
   Sweep(const SweepOptions& options, SweepFolder& folder) : options_(options) {
     for (auto& trial : make_trials(options.sweep)) {
-      const auto own = folder.of(trial);
-      trials_.push_back({.trial = std::move(trial), .folder = own, .value = NAN});
+      const auto place = folder.of(trial, options.own ? options.own(trial) : std::map<std::string, std::string>{});
+      trials_.push_back({.trial = std::move(trial), .folder = place, .value = NAN});
     }
   }
 
@@ -63,6 +87,7 @@ class Sweep {
   struct Running {
     TrialResult* trial;
     std::unique_ptr<TrialProcess> process;
+    bool killed = false;
   };
 
   bool better(double a, double b) const {
@@ -113,7 +138,7 @@ class Sweep {
   // Reads how far a trial has come; true if it has done this stage.
   bool take(TrialResult& trial) const {
     trial.record = read_run(trial.folder);
-    if (!is_run_folder(trial.folder) || !has_done(trial.record, stage_.epochs)) return false;
+    if (!is_run_folder(trial.folder) || !has_done(trial, options_.metric, stage_.epochs)) return false;
     trial.value = value_at(trial.folder, options_.metric, stage_.epochs);
     return true;
   }
@@ -126,9 +151,22 @@ class Sweep {
   }
 
   void ask_to_stop(std::vector<Running>& running) {
-    if (interrupted_ || !options_.stop || !options_.stop()) return;
+    if (interrupted_) return kill_late(running);
+    if (!options_.stop || !options_.stop()) return;
     interrupted_ = true;
+    deadline_ = Clock::now() + options_.grace;
     for (auto& one : running) one.process->stop();
+  }
+
+  // A trial that hangs must not keep the sweep from ending; it resumes from its newest checkpoint.
+  void kill_late(std::vector<Running>& running) {
+    if (Clock::now() < deadline_) return;
+    for (auto& one : running) {
+      if (std::exchange(one.killed, true)) continue;
+      tell(*one.trial, fmt::format("killed: it had not ended {:.3g} s after it was asked to",
+                                   std::chrono::duration<double>(options_.grace).count()));
+      one.process->kill();
+    }
   }
 
   static void wait(const std::vector<Running>& running) {
@@ -166,6 +204,7 @@ class Sweep {
   std::map<const TrialResult*, bool> trial_told_;  // once is enough for a trial that was done before
   Rung stage_{};
   bool interrupted_ = false;
+  Clock::time_point deadline_{};  // of the trials, once interrupted
 };
 
 }  // namespace

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -20,7 +22,10 @@ struct SweepOptions {
   // already there.
   std::function<std::vector<std::string>(const Trial& trial, const std::filesystem::path& folder, std::int64_t epochs)>
       command{};
+  // Settings of the trial's job that SweepFolder::of compares; null: none.
+  std::function<std::map<std::string, std::string>(const Trial& trial)> own{};
   std::function<bool()> stop{};                         // polled; true: end the trials cleanly and return
+  std::chrono::milliseconds grace{60'000};              // that trials get to save and end after a stop; then killed
   std::function<void(const std::string& line)> tell{};  // told of trials that begin and end
 };
 

@@ -19,6 +19,7 @@ class TrialProcess {
   // Why it failed: the last line that it wrote to standard error; empty if it ended well.
   std::string error() const;
   void stop() { child_.signal(SIGINT); }  // asks it to save and end
+  void kill() { child_.signal(SIGKILL); }
   std::vector<int> descriptors() const { return {child_.output.get(), child_.error.get(), child_.ended.get()}; }
 
  private:

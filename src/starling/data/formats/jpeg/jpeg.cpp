@@ -6,6 +6,7 @@
 #include <jerror.h>
 // clang-format on
 
+#include <fmt/format.h>
 #include <setjmp.h>
 
 #include <array>
@@ -114,7 +115,9 @@ Image decode_jpeg(std::span<const std::byte> file, const std::string& name, cons
   Decoder decoder;
   decoder.jpeg.client_data = &decoder;
   const Cleaner cleaner{decoder};
-  const auto refuse = [&] { fail("[image] {}: expected a JPEG, got damage: {}", name, decoder.message.data()); };
+  const auto refuse = [&] {
+    throw DamagedImage(fmt::format("[image] {}: expected a JPEG, got damage: {}", name, decoder.message.data()));
+  };
   if (!begin(decoder, file, options)) refuse();
   auto& jpeg = decoder.jpeg;
   check_image_size(jpeg.image_height, jpeg.image_width, name, options);

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <png.h>
 
 #include <algorithm>
@@ -112,9 +113,11 @@ Image decode_png(std::span<const std::byte> file, const std::string& name, const
   decoder.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &decoder, on_error, on_warning);
   if (decoder.png != nullptr) decoder.info = png_create_info_struct(decoder.png);
   check(decoder.info != nullptr, "[image] expected libpng to start, got a failure");
-  const auto refuse = [&] { fail("[image] {}: expected a PNG, got damage: {}", name, decoder.message.data()); };
+  const auto refuse = [&] {
+    throw DamagedImage(fmt::format("[image] {}: expected a PNG, got damage: {}", name, decoder.message.data()));
+  };
   // The size is read from the first 24 bytes, since libpng allocates a row before it could be checked.
-  check(file.size() >= 24, "[image] {}: expected a PNG, got {} bytes", name, file.size());
+  if (file.size() < 24) throw DamagedImage(fmt::format("[image] {}: expected a PNG, got {} bytes", name, file.size()));
   const auto size_at = [&](std::size_t at) {
     std::uint64_t value = 0;
     for (std::size_t i = 0; i < 4; ++i) value = value << 8 | static_cast<std::uint64_t>(file[at + i]);
