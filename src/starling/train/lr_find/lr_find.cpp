@@ -43,6 +43,7 @@ TrainerOptions trainer_options(const Job& job, const JobData& data, const LrFind
   made.clip_norm = job.train.clip_norm;
   made.clip_value = job.train.clip_value;
   made.precision = job.train.precision;
+  made.finite_every = 0;
   made.non_finite = NonFinite::skip;  // an explosion ends the ramp, and is no error
   made.schedule = std::make_shared<Ramp>(options);
   made.threads = static_cast<int>(job.distribute.threads);
