@@ -1,13 +1,16 @@
 #include "starling/base/file.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <filesystem>
 #include <string>
 
 #include "starling/base/folder.h"
+#include "starling/base/mapped_guard.h"
 #include "starling/base/safe_path.h"
 #include "testing/temporary_folder.h"
 
@@ -68,6 +71,48 @@ TEST(MappedFile, ShowsTheBytesEvenAfterTheNameIsGone) {
   fs::remove(folder / "a");
   ASSERT_EQ(file->bytes().size(), 5U);
   EXPECT_EQ(file->bytes()[4], std::byte{'s'});
+}
+
+TEST(MappedFile, ThatIsCutOffIsToldInsteadOfEndingTheProcess) {
+  const testing::TemporaryFolder folder;
+  const std::string kept = (folder / "kept").string(), cut = (folder / "cut").string();
+  write_text(kept, std::string(5 * 4096, 'x'));
+  write_text(cut, std::string(5 * 4096, 'x'));
+  const auto sound = MappedFile::map(kept).value();
+  {
+    const auto file = MappedFile::map(cut).value();
+    ASSERT_EQ(::truncate(cut.c_str(), 4096), 0);
+    check_mapped_files();
+    EXPECT_EQ(file->bytes()[100], std::byte{'x'});
+    EXPECT_EQ(file->bytes()[3 * 4096 + 7], std::byte{0});
+    EXPECT_EQ(file->bytes()[5 * 4096 - 1], std::byte{0});
+    const std::string error = testing::error_of([] { check_mapped_files(); });
+    EXPECT_NE(error.find("expected " + cut + " to stay as it was"), std::string::npos) << error;
+    EXPECT_EQ(sound->bytes()[5 * 4096 - 1], std::byte{'x'});
+  }
+  check_mapped_files();  // the file that was cut off is gone
+}
+
+TEST(MappedFile, LeavesOtherBusErrorsToTheProcess) {
+  EXPECT_EXIT(
+      {
+        const testing::TemporaryFolder folder;
+        write_text(folder / "a", "bytes");
+        const auto file = MappedFile::map(folder / "a").value();
+        ::raise(SIGBUS);
+        ::raise(SIGBUS);
+      },
+      ::testing::KilledBySignal(SIGBUS), "");
+}
+
+TEST(MakeFolders, MakesAllParentsAndRefusesWhatIsNoFolder) {
+  const testing::TemporaryFolder folder;
+  make_folders(folder / "a/b/c/").value();
+  make_folders(folder / "a/b/c").value();
+  EXPECT_TRUE(fs::is_directory(folder / "a/b/c"));
+  write_text(folder / "a/file", "");
+  EXPECT_NE(make_folders(folder / "a/file").error(), "");
+  EXPECT_NE(make_folders(folder / "a/file/b").error(), "");
 }
 
 TEST(TemporaryFolder, TwoForOnePlaceStayApartAndTheLastWins) {

@@ -119,9 +119,9 @@ TEST_F(CliTrain, AFullDiskIsToldAndTrainedOn) {
       "unshare --user --map-root-user --mount sh -c \"mount -t tmpfs -o size=1100k tmpfs '" + disk + "'";
   if (std::system((alone + "\" 2>/dev/null").c_str()) != 0)
     GTEST_SKIP() << "this user may not make a small disk of its own (unshare, mount)";
-  const std::string err = (folder_.path() / "err").string();
+  const std::string err = (folder_.path() / "err").string(), out = (folder_.path() / "out").string();
   const std::string train = " && '" + testing::program_path().string() + "' train " + write_job("epochs: 4") +
-                            " --progress plain --set train.folder='" + disk + "/run'\" >/dev/null 2>'" + err + "'";
+                            " --progress plain --set train.folder='" + disk + "/run'\" >'" + out + "' 2>'" + err + "'";
   const int status = std::system((alone + train).c_str());
   const std::string told = testing::file_text(err);
   ASSERT_TRUE(WIFEXITED(status));
@@ -129,6 +129,9 @@ TEST_F(CliTrain, AFullDiskIsToldAndTrainedOn) {
   EXPECT_NE(told.find("warning: no checkpoint of step"), std::string::npos) << told;
   EXPECT_NE(told.find("No space left on device"), std::string::npos) << told;
   EXPECT_NE(told.find("epoch 4/4"), std::string::npos) << "it was trained to the end\n" << told;
+  const std::string last = testing::file_text(out);
+  const bool failed = told.find("summary.json") != std::string::npos;  // a warning: it could not be written
+  EXPECT_EQ(last.find("no summary was written") != std::string::npos, failed) << last << told;
 }
 
 }  // namespace

@@ -86,6 +86,8 @@ TEST(Parser, SaysLineExpectedAndGiven) {
             "[graph] line 2: expected f32[2] as inferred, got f32[3]");
   EXPECT_EQ(graph("%0, %1 = input\nreturn"), "[graph] line 2: expected names for 1 results, got 2");
   EXPECT_EQ(graph("%0 = input\n%0 = relu(%0)\nreturn"), "[graph] line 3: expected a new name, got %0 again");
+  EXPECT_EQ(graph("constant 0 i8[2] {-128, 128}\nreturn"), "[graph] line 2: expected a value of i8, got '128'");
+  EXPECT_EQ(graph("constant 0 u16[2] {-1, 0}\nreturn"), "[graph] line 2: expected a value of u16, got '-1'");
   EXPECT_EQ(graph("constant 0 u8[2] {1, 256}\nreturn"), "[graph] line 2: expected a value of u8, got '256'");
   EXPECT_EQ(graph("constant 0 f32[3] {1, 2}\nreturn"), "[graph] line 2: expected 3 values for f32[3], got 2");
   EXPECT_EQ(graph("variable 1 \"w\" f32[]\nreturn"), "[graph] line 2: expected variable 0, got 1");

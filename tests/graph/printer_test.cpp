@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "graph/passes_testing.h"
 #include "starling/ops/api/comm.h"
@@ -69,6 +70,26 @@ TEST(Printer, WritesFloatsThatReadBackExactly) {
   const Tensor& before = graph.constants[0];
   const Tensor& after = back.constants[0];
   EXPECT_EQ(std::memcmp(before.raw(), after.raw(), 6 * sizeof(float)), 0) << print(graph);
+}
+
+TEST(Printer, ConstantsOfEveryWholeNumberTypeComeBack) {
+  const auto both_ends = []<class T>(DType dtype) {
+    Graph graph;
+    const std::vector<T> ends{std::numeric_limits<T>::min(), 0, 1, std::numeric_limits<T>::max()};
+    graph.add_constant(from_host<T>(ends, {4}));
+    ASSERT_EQ(graph.constants[0].dtype(), dtype);
+    const Graph back = parse_graph(print(graph));
+    ASSERT_EQ(back.constants[0].type(), graph.constants[0].type());
+    EXPECT_EQ(std::vector<T>(back.constants[0].template data<T>(), back.constants[0].template data<T>() + 4), ends);
+  };
+  both_ends.operator()<std::int64_t>(DType::i64);
+  both_ends.operator()<std::int32_t>(DType::i32);
+  both_ends.operator()<std::int16_t>(DType::i16);
+  both_ends.operator()<std::int8_t>(DType::i8);
+  both_ends.operator()<std::uint64_t>(DType::u64);
+  both_ends.operator()<std::uint32_t>(DType::u32);
+  both_ends.operator()<std::uint16_t>(DType::u16);
+  both_ends.operator()<std::uint8_t>(DType::u8);
 }
 
 }  // namespace

@@ -88,6 +88,7 @@ TEST_F(Best, NorIsTheNewestAndTheStepThatIsSoundIsTold) {
   ASSERT_FALSE(loaded);
   const std::string step = std::to_string(steps[steps.size() - 2]);
   EXPECT_NE(loaded.error().find("--checkpoint " + step), std::string::npos) << loaded.error();
+  EXPECT_NE(loaded.error().find("sound are those of steps " + step), std::string::npos) << loaded.error();
   EXPECT_TRUE(load_run_checkpoint(run(), step));
 }
 

@@ -147,6 +147,12 @@ TEST(Manifest, ThatIsDamagedPutsNoRawBytesIntoItsMessage) {
     EXPECT_TRUE(std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; })) << text;
     EXPECT_NE(text.find("\\xff"), std::string::npos) << text;
   }
+  const std::string long_one = error_of([] {
+    parse_manifest(
+        R"({"format": "starling-checkpoint", "version": 1, "checksum": ")" + std::string(100'000, 'x') + "\"}", "m");
+  });
+  EXPECT_LT(long_one.size(), 2000U);
+  EXPECT_NE(long_one.find(" ... "), std::string::npos) << long_one;
 }
 
 TEST(Checkpoint, FindsOutADamagedByteWhereverItIs) {

@@ -321,6 +321,64 @@ TEST_F(RankCheckpoints, OfElasticRanksCanBeResumedByAnotherNumberFromTheCentre) 
   }
 }
 
+// Of ranks that have gone apart, another number of them resumes from what all had made, not from rank 0's work.
+TEST_F(RankCheckpoints, BetweenTwoAveragesHoldTheWorkOfAllRanksForAnotherNumber) {
+  struct Way {
+    testing::MakeStrategy make;
+    double pull;  // share of each rank in the model; the rest is the common start
+  };
+  const auto easgd = [](auto comm) {
+    return std::make_shared<Easgd>(std::move(comm), EasgdOptions{.every = 100, .alpha = 0.25});
+  };
+  for (const auto& [make, pull] : {Way{local(100), 0.5}, Way{easgd, 0.25}}) {
+    runs_.clear();
+    std::vector<std::vector<double>> left(2);
+    std::vector<double> start;
+    RankRun first = recipe("apart", 2);
+    first.dropout = 0;
+    first.strategy = make;
+    first.options.hash_every = 0;
+    first.data = splits(points(128));  // batches of 32, halves for each
+    first.callbacks = [&](Trainer& trainer, int rank) {
+      trainer.add(std::make_shared<FirstLook>([&, rank](starling::Run& run) {
+        if (rank == 0) start = run.net().parameters()[0].to_vector();
+      }));
+      trainer.add(after_step([&, rank](starling::Run& run) {
+        left[static_cast<std::size_t>(rank)] = run.net().parameters()[0].to_vector();
+      }));
+      trainer.add(checkpoints());
+    };
+    stop_after(first, 3);
+    EXPECT_TRUE(first.run()[0].result.interrupted);
+    for (const int ranks : {1, 3}) {
+      std::vector<std::vector<double>> begun(static_cast<std::size_t>(ranks));
+      RankRun second = recipe("apart", ranks);
+      second.dropout = 0;
+      second.strategy = make;
+      second.data = splits(points(128));
+      second.options.hash_every = 0;
+      second.callbacks = [&](Trainer& trainer, int rank) {
+        trainer.add(std::make_shared<FirstLook>([&, rank](starling::Run& run) {
+          begun[static_cast<std::size_t>(rank)] = run.net().parameters()[0].to_vector();
+        }));
+        trainer.add(checkpoints({.folder = runs_.path() / "apart" / "checkpoints", .keep = 9}));
+        trainer.add(after_step([](starling::Run& run) { run.stop("seen enough"); }));
+      };
+      const auto kept = runs_.path() / "kept";
+      std::filesystem::copy(runs_.path() / "apart", kept, std::filesystem::copy_options::recursive);
+      second.run();
+      for (const auto& weights : begun) {
+        ASSERT_EQ(weights.size(), start.size());
+        for (std::size_t i = 0; i < weights.size(); ++i)
+          ASSERT_NEAR(weights[i], start[i] + pull * (left[0][i] - start[i]) + pull * (left[1][i] - start[i]), 1e-5)
+              << i;
+      }
+      std::filesystem::remove_all(runs_.path() / "apart");
+      std::filesystem::rename(kept, runs_.path() / "apart");
+    }
+  }
+}
+
 TEST_F(RankCheckpoints, HoldTheStateOfEveryRankIfRanksDiffer) {
   // Under local SGD weights differ between meetings, and the momentum of each rank is its own.
   const auto make = [&](const std::string& folder) {

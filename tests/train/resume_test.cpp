@@ -46,6 +46,7 @@ struct Outcome {
   std::map<std::string, double> metrics;
   std::string ended_by;
   std::int64_t steps = 0;
+  std::int64_t made = 0;  // steps made by this call, without those before it
 };
 
 class Resume : public ::testing::Test {
@@ -73,17 +74,21 @@ class Resume : public ::testing::Test {
     Trainer trainer(net, optimizer, classify(), options);
     if (recipe.callbacks) recipe.callbacks(trainer);
     trainer.add(checkpoints({.resume = recipe.resume}));
+    std::int64_t made = 0;
+    trainer.add(after_step([&](starling::Run&) { ++made; }));
     const FitResult result = trainer.fit(points(150), points(60, 7));
     EXPECT_EQ(result.interrupted, stop_after >= 0) << "stopped after " << stop_after;
-    return {hash_of(net), result.summary.metrics, result.ended_by, result.summary.steps};
+    return {hash_of(net), result.summary.metrics, result.ended_by, result.summary.steps, made};
   }
 
   void expect_same(const Recipe& recipe, const std::vector<std::int64_t>& breaks) {
     const Outcome straight = run(recipe, "straight", -1);
     for (const std::int64_t at : breaks) {
       const std::string folder = "broken-" + std::to_string(at);
-      run(recipe, folder, at);
+      const Outcome begun = run(recipe, folder, at);
       const Outcome rest = run(recipe, folder, -1);
+      EXPECT_EQ(begun.made + rest.made, straight.made) << "a run that starts over ends in the same bits, too";
+      EXPECT_GT(begun.made, 0);
       EXPECT_EQ(rest.hash, straight.hash) << "stopped after " << at;
       EXPECT_EQ(rest.metrics, straight.metrics) << "stopped after " << at;
       EXPECT_EQ(rest.ended_by, straight.ended_by);

@@ -122,6 +122,23 @@ TEST_F(SavedModelTest, MakesWeightsOfTensorsThatWereCaptured) {
   EXPECT_EQ(model.run(zeros({2, 3}, DType::f32)).to_vector(), std::vector<double>(6, 2.5));
 }
 
+TEST_F(SavedModelTest, KeepsConstantsOfSmallWholeNumbers) {
+  ModelSignature signature;
+  signature.inputs = {{"x", DType::f32, {3}}};
+  for (const DType dtype : {DType::i32, DType::i16, DType::i8, DType::u32, DType::u16, DType::u8}) {
+    save_model(
+        folder(),
+        [&](std::span<const Tensor> in) {
+          const Tensor table = full({1}, 100, dtype);  // made while tracing: a constant of the graph, or an op of it
+          return TensorList{in[0] + cast(table, DType::f32)};
+        },
+        signature)
+        .value();
+    SavedModel model = SavedModel::load(folder()).value();
+    EXPECT_EQ(model.run(zeros({1, 3}, DType::f32)).to_vector(), std::vector<double>(3, 100)) << name(dtype);
+  }
+}
+
 TEST_F(SavedModelTest, RefusesToSaveWhatHasEffectsOrNoBatch) {
   Tensor counter = zeros({1}, DType::f32);
   counter.set_name("counter");

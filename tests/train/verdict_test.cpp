@@ -17,6 +17,7 @@
 #include "starling/ops/api/loss.h"
 #include "starling/ops/api/reduce.h"
 #include "starling/ops/api/unary.h"
+#include "starling/train/callbacks/checkpoints.h"
 #include "starling/train/callbacks/ready_made.h"
 #include "train/ranks_testing.h"
 
@@ -135,6 +136,24 @@ TEST_P(SharedVerdict, EndsAllRanksInTheStepOfTheGradient) {
     for (const auto& error : ended.errors)
       EXPECT_TRUE(says(error, "expected finite gradients, got 'fc1.weight' that is not at step 4")) << error;
     for (const auto steps : ended.steps) EXPECT_EQ(steps, kPoisonedStep - 1);
+  }
+}
+
+TEST_P(SharedVerdict, RollsBackAndEndsAsIfTheStepHadBeenSkipped) {
+  const testing::TestFolder runs("verdict-runs");
+  const auto ended = [&](NonFinite verdict, const std::string& folder) {
+    RankRun run = recipe(3, verdict);
+    run.strategy = GetParam().make;
+    run.options.folder = runs.path() / folder;
+    run.callbacks = [](Trainer& trainer, int) { trainer.add(checkpoints({.every_steps = 3})); };
+    return run.run();
+  };
+  const auto skipped = ended(NonFinite::skip, "skip"), back = ended(NonFinite::rollback, "rollback");
+  for (const auto& rank : back) {
+    EXPECT_EQ(rank.hash, skipped[0].hash);
+    EXPECT_EQ(rank.result.summary.rollbacks, 1);
+    EXPECT_EQ(rank.result.summary.skipped, 1);
+    EXPECT_EQ(rank.losses.size(), 8U) << "three steps before, and five from the checkpoint on";
   }
 }
 

@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "starling/base/bytes.h"
+#include "starling/base/mapped_guard.h"
 
 namespace starling {
 namespace {
@@ -52,11 +53,14 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::map(const UniqueFd& fd, co
   if (*size == 0) return std::shared_ptr<const MappedFile>(new MappedFile(nullptr, 0));
   void* data = ::mmap(nullptr, *size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
   if (data == MAP_FAILED) return failure("[file] expected to map {} ({} bytes), got: {}", name, *size, errno_text());
+  guard_mapped(data, *size, name);
   return std::shared_ptr<const MappedFile>(new MappedFile(static_cast<const std::byte*>(data), *size));
 }
 
 MappedFile::~MappedFile() {
-  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+  if (data_ == nullptr) return;
+  unguard_mapped(data_);
+  ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
 Result<FileWriter> FileWriter::create(const std::filesystem::path& path) {

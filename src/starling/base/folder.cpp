@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -44,6 +45,19 @@ bool move_into_place(const fs::path& from, const fs::path& to) {
 
 }  // namespace
 
+Result<void> make_folders(const fs::path& folder) {
+  const fs::path path = plain(folder);
+  std::error_code error;
+  if (path.empty() || fs::is_directory(path, error)) return {};
+  const fs::path parent = parent_of(path);
+  if (auto made = parent == path ? Result<void>() : make_folders(parent); !made) return made;
+  const int wrong = ::mkdir(path.c_str(), 0777) == 0 ? 0 : errno;
+  if (wrong == EEXIST && fs::is_directory(path, error)) return {};  // another process has just made it
+  if (wrong != 0)
+    return failure("[folder] expected to create {}, got: {}", path.string(), std::generic_category().message(wrong));
+  return sync_folder(parent);
+}
+
 void remove_folder(const fs::path& folder) {
   std::error_code ignored;
   fs::remove_all(folder, ignored);
@@ -74,8 +88,9 @@ Result<TemporaryFolder> TemporaryFolder::create(fs::path final_path, fs::path pa
   if (there != fs::file_type::not_found && there != fs::file_type::directory)
     return failure("[folder] expected a folder or nothing at {}, got something else", final_path.string());
   remove_folder(path);
-  fs::create_directories(path, error);
-  if (error) return failure("[folder] expected to create {}, got: {}", path.string(), error.message());
+  if (auto made = make_folders(parent_of(path)); !made) return made.failure();
+  if (::mkdir(path.c_str(), 0777) != 0)
+    return failure("[folder] expected to create {}, got: {}", path.string(), errno_text());
   return TemporaryFolder(std::move(final_path), std::move(path));
 }
 

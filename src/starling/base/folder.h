@@ -6,6 +6,10 @@
 
 namespace starling {
 
+// Creates a folder and the parents that are missing, and makes their names durable: without that, a crash could take
+// away all that is written into them, however well that is synced.
+Result<void> make_folders(const std::filesystem::path& folder);
+
 void remove_folder(const std::filesystem::path& folder);  // recursively; entries that cannot be removed stay
 
 // Folder written beside its final path, and removed on destruction unless published.

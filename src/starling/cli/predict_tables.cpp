@@ -1,3 +1,6 @@
+#include <cmath>
+#include <limits>
+
 #include "starling/base/error.h"
 #include "starling/cli/predict_input.h"
 #include "starling/data/formats/csv.h"
@@ -8,11 +11,18 @@
 namespace starling::cli {
 namespace {
 
+// Largest finite number of a floating dtype.
+double largest(DType dtype) {
+  if (dtype == DType::f16) return 65504;
+  return dtype == DType::f64 ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
+}
+
 // Rows that are the network's input as they are, for models that do not name columns.
 PredictInput read_plain_rows(const std::string& path, const ModelSignature& signature, bool header) {
   data::CsvOptions options;
   options.header = header;
   data::CsvReader reader = data::CsvReader::open(path, options);
+  const DType dtype = signature.inputs[0].dtype;
   std::vector<double> values;
   std::int64_t rows = 0;
   while (const auto* cells = reader.next()) {
@@ -20,6 +30,9 @@ PredictInput read_plain_rows(const std::string& path, const ModelSignature& sign
       double value = 0;
       check(data::parse_number(cell, value), "[predict] {}: expected numbers, got '{}'{}", reader.where(), cell,
             rows == 0 ? " (give --csv-header if it has a header row)" : "");
+      check(!is_float(dtype) || std::isinf(value) || std::abs(value) <= largest(dtype),
+            "[predict] {}: expected numbers that {} holds, got '{}' in column {}", reader.where(), name(dtype), cell,
+            values.size() % cells->size() + 1);
       values.push_back(value);
     }
     ++rows;

@@ -143,14 +143,23 @@ class Parser {
     }
   }
 
+  // Smallest and largest value of a whole-number dtype below 64 bits, or of bool.
+  static std::pair<std::int64_t, std::int64_t> range_of(DType dtype) {
+    if (dtype == DType::boolean) return {0, 1};
+    const auto bits = 8 * size_of(dtype);
+    const bool is_signed = dtype == DType::i32 || dtype == DType::i16 || dtype == DType::i8;
+    const std::int64_t values = std::int64_t{1} << bits;
+    return is_signed ? std::pair{-values / 2, values / 2 - 1} : std::pair{std::int64_t{0}, values - 1};
+  }
+
   Tensor integers(const TensorType& given) {
     using Wide = std::numeric_limits<std::int64_t>;
-    using Narrow = std::numeric_limits<std::int32_t>;
     if (given.dtype == DType::i64)
       return from_host<std::int64_t>(numbers<std::int64_t>(given, Wide::min(), Wide::max()), given.shape);
-    const bool is_i32 = given.dtype == DType::i32;
-    const std::int64_t most = is_i32 ? Narrow::max() : given.dtype == DType::u8 ? 255 : 1;
-    const auto all = numbers<std::int64_t>(given, is_i32 ? Narrow::min() : 0, most);
+    if (given.dtype == DType::u64)
+      return from_host<std::uint64_t>(numbers<std::uint64_t>(given, 0, ~std::uint64_t{0}), given.shape);
+    const auto [least, most] = range_of(given.dtype);
+    const auto all = numbers<std::int64_t>(given, least, most);
     return from_doubles(std::vector<double>(all.begin(), all.end()), given.shape, given.dtype);
   }
 

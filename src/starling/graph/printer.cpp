@@ -70,15 +70,20 @@ std::string type_and_spec(const Value& value) {
   return out;
 }
 
-// Integers are printed exactly: a double does not hold every i64.
-std::string literals(const Tensor& tensor) {
-  if (tensor.dtype() != DType::i64)
-    return joined(tensor.to_vector(), [](double v) { return v != v ? "nan" : fmt::format("{}", v); });
+template <class T>
+std::string exact(const Tensor& tensor) {
   const Tensor host = to(tensor, kCpu);
   check(host.contiguous(), "[print] expected a contiguous constant, got {} with strides {}", to_string(host.type()),
         to_string(host.strides()));
-  const std::span all(host.data<std::int64_t>(), static_cast<std::size_t>(host.numel()));
-  return joined(all, [](std::int64_t v) { return std::to_string(v); });
+  const std::span all(host.data<T>(), static_cast<std::size_t>(host.numel()));
+  return joined(all, [](T v) { return std::to_string(v); });
+}
+
+// Whole numbers are printed exactly: a double does not hold every one of 64 bits, and writes large ones as 1e+16.
+std::string literals(const Tensor& tensor) {
+  if (tensor.dtype() == DType::i64) return exact<std::int64_t>(tensor);
+  if (tensor.dtype() == DType::u64) return exact<std::uint64_t>(tensor);
+  return joined(tensor.to_vector(), [](double v) { return v != v ? "nan" : fmt::format("{}", v); });
 }
 
 std::string constant_line(std::size_t index, const Tensor& tensor) {

@@ -65,6 +65,8 @@ struct RunPlan {
   std::vector<std::string> class_names{};
   int rank = 0;  // this rank of `ranks`; only rank 0 writes files and prints
   int ranks = 1;
+  bool rolls_back = false;  // may go back to its newest checkpoint, so that it needs one from the beginning
+  int rolled_back = 0;      // rollbacks so far: the run goes on from a checkpoint that it has made itself
   struct PlannedMetric {
     std::string name;
     bool higher_is_better = true;

@@ -1,11 +1,13 @@
 #include "starling/data/formats/npy.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <limits>
 
 #include "../byte_helpers.h"
 #include "starling/base/bytes.h"
+#include "starling/data/datasets/dataset.h"
 #include "starling/data/formats/npy_header.h"
 #include "starling/data/formats/zip.h"
 #include "testing/temporary_folder.h"
@@ -180,6 +182,20 @@ TEST(Npz, RefusesASizeThatNoDeflateStreamReaches) {
   ASSERT_NE(directory, std::string::npos);
   for (std::size_t i = 0; i < 4; ++i) whole[directory + 24 + i] = i == 3 ? '\x7f' : '\xff';  // unpacked size: 2 GiB
   EXPECT_NE(error_of([&] { parse_npz(as_bytes(whole), "f"); }).find("fit the file"), std::string::npos);
+}
+
+TEST(Npy, AFileThatIsCutOffUnderARunIsTold) {
+  const testing::TemporaryFolder folder;
+  const std::string file = (folder / "x.npy").string();
+  write_npy(file, from_host<float>(std::vector<float>(32'000, 1.5F), {4000, 8})).value();
+  const TensorDataset data({read_npy(file)});
+  const Tensor out[] = {empty({1, 8}, DType::f32)};
+  const std::int64_t last = 3999;
+  data.gather({&last, 1}, out);
+  EXPECT_EQ(out[0].to_vector(), std::vector<double>(8, 1.5));
+  ASSERT_EQ(::truncate(file.c_str(), 5000), 0);
+  const std::string error = testing::error_of([&] { data.gather({&last, 1}, out); });
+  EXPECT_NE(error.find(file + " to stay as it was"), std::string::npos) << error;
 }
 
 }  // namespace

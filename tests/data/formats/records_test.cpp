@@ -1,10 +1,17 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <fstream>
 #include <functional>
+#include <new>
 
 #include "../byte_helpers.h"
 #include "starling/base/bytes.h"
 #include "starling/base/crc32c.h"
+#include "starling/data/formats/tar.h"
 #include "starling/data/formats/text.h"
 #include "starling/data/formats/tfrecord.h"
 #include "starling/data/formats/webdataset.h"
@@ -102,6 +109,76 @@ TEST(TfRecord, RefusesLargeRecordsBeforeTakingMemory) {
   EXPECT_NE(read_all(lying, {.most_record = 1U << 30}).find("a record of 268435456 bytes in the record at byte 0"),
             std::string::npos);
   EXPECT_NE(read_all(testing::gzipped(lying), {.most_record = 1U << 30}).find("bytes left"), std::string::npos);
+}
+
+// Runs f in a process that may take so many megabytes more than this one has; what f returns, or "no memory".
+template <class F>
+std::string within_megabytes(std::uint64_t megabytes, F&& f) {
+  int told[2];
+  EXPECT_EQ(::pipe(told), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::uint64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const std::uint64_t most = pages * 4096 + (megabytes << 20);
+    const rlimit limit{most, most};
+    ::setrlimit(RLIMIT_AS, &limit);
+    std::string text = "no memory";
+    try {
+      text = f();
+    } catch (const std::bad_alloc&) {
+    }
+    ::_exit(::write(told[1], text.data(), text.size()) > 0 ? 0 : 1);
+  }
+  ::close(told[1]);
+  std::string text(4096, '\0');
+  const auto size = ::read(told[0], text.data(), text.size());
+  ::close(told[0]);
+  ::waitpid(child, nullptr, 0);
+  return text.substr(0, size > 0 ? static_cast<std::size_t>(size) : 0);
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;  // sanitizers need more memory than the limit
+#else
+constexpr bool kSanitized = false;
+#endif
+
+// Bytes that hardly compress, so that the file could well expand to what its header says.
+std::string noise(std::size_t size) {
+  std::string text(size, '\0');
+  std::uint32_t state = 1;
+  for (char& c : text) c = static_cast<char>((state = state * 1664525U + 1013904223U) >> 24);
+  return text;
+}
+
+TEST(CompressedShards, TakeNoMemoryOnTheWordOfAHeader) {
+  if (kSanitized) GTEST_SKIP();
+  std::string lying("\0\0\0\x10\0\0\0\0", 8);  // 256 MiB
+  const std::uint32_t crc = crc32c(as_bytes(lying));
+  const std::uint32_t masked = ((crc >> 15) | (crc << 17)) + 0xA282EAD8U;
+  for (int i = 0; i < 4; ++i) lying += static_cast<char>(masked >> (8 * i) & 0xFF);
+  const std::string record = testing::gzipped(lying + noise(400'000));
+  const std::string of_record = within_megabytes(64, [&] { return read_all(record); });
+  EXPECT_NE(of_record.find("268435460 bytes at byte 12, got 400000"), std::string::npos) << of_record;
+
+  std::string header(512, '\0');
+  header.replace(0, 5, "a.bin");
+  header.replace(124, 11, "02000000000");  // 256 MiB
+  header[156] = '0';
+  header.replace(148, 8, "        ");
+  unsigned sum = 0;
+  for (const char c : header) sum += static_cast<unsigned char>(c);
+  header.replace(148, 7, fmt::format("{:06o}", sum) + '\0');
+  const std::string archive = testing::gzipped(header + noise(400'000));
+  const std::string of_entry = within_megabytes(64, [&] {
+    return error_of([&] {
+      TarReader tar(ByteSource::of(as_bytes(archive), "f", {.who = "tar"}));
+      std::vector<std::byte> bytes;
+      while (tar.next()) tar.read(bytes);
+    });
+  });
+  EXPECT_NE(of_entry.find("268435456 bytes at byte 512, got 400000"), std::string::npos) << of_entry;
 }
 
 TEST(CompressedShards, StopAtTheirLimit) {

@@ -36,9 +36,10 @@ void print_summary(const train::Job& job, const train::TrainResult& result) {
   const Summary& s = result.summary;
   std::string metrics;
   for (const auto& [name, value] : s.metrics) metrics += fmt::format(", {} {:.4f}", name, value);
+  const std::string file = (job.train.folder / "summary.json").string();
   fmt::print("{} steps, {:.0f} samples/s on average, loss {:.4f} (mean of the last epoch){}, weights {}; {}\n", s.steps,
              s.samples_per_s, s.loss, metrics, s.weights_hash.substr(0, 12),
-             (job.train.folder / "summary.json").string());
+             result.summary_written ? file : "no summary was written");
 }
 
 // What to do with a run that had been finished before.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "starling/base/error.h"
+#include "starling/base/mapped_guard.h"
 
 namespace starling {
 namespace {
@@ -72,6 +73,7 @@ void TensorDataset::gather_columns(std::span<const std::int64_t> rows, std::span
       to += bytes;
     }
   }
+  check_mapped_files();  // columns may be views of a file
 }
 
 }  // namespace starling

@@ -14,6 +14,7 @@ namespace starling::data {
 namespace {
 
 constexpr std::size_t kBuffer = 256 << 10;
+constexpr std::size_t kPiece = 1 << 20;  // memory taken at once on the word of a header
 
 }  // namespace
 
@@ -153,6 +154,22 @@ void ByteSource::read_exactly(void* to, std::size_t bytes, const char* what) {
   const std::uint64_t at = offset_;
   const std::size_t got = read(to, bytes);
   if (got != bytes) fail("[{}] {}: expected {}: {} bytes at byte {}, got {}", who(), name_, what, bytes, at, got);
+}
+
+void ByteSource::read_growing(std::vector<std::byte>& to, std::size_t from, std::size_t bytes, const char* what) {
+  if (!inflater_ || from + bytes <= to.capacity()) {
+    to.resize(from + bytes);
+    return read_exactly(to.data() + from, bytes, what);
+  }
+  const std::uint64_t at = offset_;
+  to.resize(from);
+  for (std::size_t done = 0; done < bytes;) {
+    const std::size_t piece = std::min(bytes - done, std::max(kPiece, done));
+    to.resize(from + done + piece);
+    const std::size_t got = read(to.data() + from + done, piece);
+    done += got;
+    if (got < piece) fail("[{}] {}: expected {}: {} bytes at byte {}, got {}", who(), name_, what, bytes, at, done);
+  }
 }
 
 void ByteSource::skip(std::uint64_t bytes, const char* what) {

@@ -35,6 +35,9 @@ class ByteSource {
   std::size_t read(void* to, std::size_t bytes);  // returns the bytes read: fewer only at the end
   // As read, but throws "expected <what>: <n> bytes at byte <offset>, got <m>" if there are fewer.
   void read_exactly(void* to, std::size_t bytes, const char* what);
+  // Reads into to[from, from + bytes), which becomes its end. Of a gzipped file, whose size is not known, memory grows
+  // as the bytes come: a header that lies about a size takes none.
+  void read_growing(std::vector<std::byte>& to, std::size_t from, std::size_t bytes, const char* what);
   void skip(std::uint64_t bytes, const char* what);  // throws when the end comes first
   bool seek(std::uint64_t offset);                   // false, with nothing changed, for gzipped files and past the end
   bool at_end() { return peek(1).empty(); }

@@ -7,6 +7,7 @@
 
 #include "starling/base/bytes.h"
 #include "starling/base/error.h"
+#include "starling/base/mapped_guard.h"
 #include "starling/data/formats/npy_header.h"
 #include "starling/data/formats/zip.h"
 #include "starling/tensor/bytes.h"
@@ -63,6 +64,7 @@ Tensor copied(std::span<const std::byte> file, const NpyHeader& header) {
   } else {
     std::memcpy(to, from, file.size() - header.data_begin);
   }
+  check_mapped_files();
   if (header.swapped) swap_elements(to, tensor.numel(), size_of(header.type.dtype));
   return tensor;
 }

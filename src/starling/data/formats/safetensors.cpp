@@ -106,16 +106,26 @@ Tensor SafetensorsFile::view(const SafetensorsEntry& entry) const {
   return from_storage(std::move(storage), entry.type.dtype, entry.type.shape);
 }
 
+std::vector<std::size_t> safetensors_order(std::span<const NamedTensor> tensors) {
+  check_names(tensors);
+  return data_order(tensors);
+}
+
+std::string safetensors_head(std::span<const NamedTensor> tensors, const SafetensorsMetadata& metadata) {
+  return make_header(tensors, safetensors_order(tensors), metadata);
+}
+
 Result<void> write_safetensors(FileWriter& file, std::span<const NamedTensor> tensors,
                                const SafetensorsMetadata& metadata) {
-  check_names(tensors);
-  const auto order = data_order(tensors);
-  if (auto result = file.write(make_header(tensors, order, metadata)); !result) return result;
-  for (auto i : order) {
-    const Tensor dense = on_host(tensors[i].tensor);
-    if (auto result = file.write(host_bytes(dense)); !result) return result;
+  Result<void> result = file.write(safetensors_head(tensors, metadata));
+  for (auto i : data_order(tensors)) {
+    if (!result) return result;
+    for_host_pieces(tensors[i].tensor, [&](std::span<const std::byte> bytes) {
+      result = file.write(bytes);
+      return result.ok();
+    });
   }
-  return {};
+  return result;
 }
 
 Result<void> write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,

@@ -44,6 +44,11 @@ class SafetensorsFile {
 
 using SafetensorsMetadata = std::map<std::string, std::string>;
 
+// Parts of such a file, for writers that stop between tensors: the order of the tensors' bytes, and all that comes
+// before the first. Throw on misuse (a name given twice or not UTF-8, a traced tensor).
+std::vector<std::size_t> safetensors_order(std::span<const NamedTensor> tensors);
+std::string safetensors_head(std::span<const NamedTensor> tensors, const SafetensorsMetadata& metadata = {});
+
 // Writes tensors one at a time: a contiguous CPU tensor from where it lies, any other (any strides, any device) through
 // one copy. Tensors keep their order, except that wider dtypes come first, so that all are aligned. Throws on misuse (a
 // name given twice or not UTF-8, a traced tensor).

@@ -165,9 +165,7 @@ std::optional<TarEntry> TarReader::next() {
 }
 
 void TarReader::read(std::vector<std::byte>& onto) {
-  const std::size_t before = onto.size();
-  onto.resize(before + static_cast<std::size_t>(left_));
-  source_.read_exactly(onto.data() + before, static_cast<std::size_t>(left_), "the data of an entry");
+  source_.read_growing(onto, onto.size(), static_cast<std::size_t>(left_), "the data of an entry");
   left_ = 0;
 }
 

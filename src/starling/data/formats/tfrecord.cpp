@@ -45,8 +45,7 @@ class TfRecordReader final : public RecordReader, public SeekableReader {
     if (length + kCheck > source_.most_left()) {
       refuse(fmt::format("a record of {} bytes", length), fmt::format("at most {} bytes left", source_.most_left()));
     }
-    bytes_.resize(static_cast<std::size_t>(length) + kCheck);
-    source_.read_exactly(bytes_.data(), bytes_.size(), "a record and its checksum");
+    source_.read_growing(bytes_, 0, static_cast<std::size_t>(length) + kCheck, "a record and its checksum");
     const std::span<const std::byte> data{bytes_.data(), static_cast<std::size_t>(length)};
     if (little_endian<std::uint32_t>(bytes_.data() + length) != masked_crc(data)) {
       refuse("the checksum of the record", "another");

@@ -3,6 +3,7 @@
 #include <glob.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <string_view>
 
@@ -54,6 +55,13 @@ void decode_bytes(const RecordField& field, std::span<const std::byte> bytes, co
   std::memcpy(out.raw(), bytes.data(), bytes.size());
 }
 
+// True if a finite number became an infinity.
+template <class T, class Number>
+bool overflows(T value, Number given) {
+  if constexpr (std::is_floating_point_v<T>) return std::isinf(value) && !std::isinf(given);
+  return false;
+}
+
 // Parses numbers separated by spaces or commas.
 template <class T, class Number>
 void decode_text(std::span<const std::byte> bytes, const std::string& where, const Tensor& out) {
@@ -68,6 +76,9 @@ void decode_text(std::span<const std::byte> bytes, const std::string& where, con
       fail("[records] {}: expected {} numbers as text, got '{}'", where, out.numel(), word.substr(0, 40));
     }
     to[i] = static_cast<T>(value);
+    if (overflows(to[i], value)) {
+      fail("[records] {}: expected numbers that {} holds, got '{}'", where, name(out.dtype()), word.substr(0, 40));
+    }
     text.remove_prefix(word.size());
   }
   if (text.find_first_not_of(kBetween) != std::string_view::npos) {

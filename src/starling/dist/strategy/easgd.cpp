@@ -4,6 +4,7 @@
 
 #include "starling/base/error.h"
 #include "starling/dist/strategy/coordinator.h"
+#include "starling/dist/strategy/moments.h"
 
 namespace starling {
 namespace {
@@ -125,6 +126,8 @@ std::string Easgd::name() const {
 void Easgd::begin(const dist::TrainedState& state) {
   dist::RankStrategy::begin(state);
   buffers_ = state.buffers;
+  named_weights_ = state.weights;
+  moments_ = dist::moments_of(state);
   weights_ = dist::flatten(state.weights);
   pulls_ = weights_;
   if (!options_.asynchronous || rank() == 0) {
@@ -166,7 +169,13 @@ void Easgd::meet_all() {
 }
 
 void Easgd::restored(std::int64_t step) {
-  if (server_) server_->has_done(step);
+  foremost_ = step;
+  asked_ = -1;
+  explored_ = true;  // the weights are the ranks' own again
+  catch_up_ = dist::CatchUp(options_.asynchronous ? options_.lag : 0);
+  if (!server_) return;
+  const std::scoped_lock lock(server_->mutex);
+  server_->foremost = step;  // back to it, if the run has rolled back
 }
 
 // Step of the foremost rank, as known to rank 0; asked often enough to detect a lag, not at every step.
@@ -210,6 +219,7 @@ void Easgd::meet_centre(std::int64_t step) {
 
 void Easgd::after_update(std::int64_t step, double weight) {
   ++(weight > 0 ? steps_ : left_out_);
+  averaged_moments_.clear();
   explored_ = true;
   if (!meets_after(step)) return;
   ++meetings_;
@@ -250,6 +260,36 @@ void Easgd::settle() {
   take_centre("easgd.settle");
   dist::broadcast_tensors(comm(), buffers_, 0, "easgd.buffers");
   explored_ = false;
+}
+
+// The centre after one more pull of every rank: centre + alpha · Σ (x - centre). Moments are means.
+std::vector<NamedTensor> Easgd::model() {
+  if (!explored_) return {};  // all hold the centre
+  if (!saving_) saving_ = comm().split(0, rank());
+  const double pull = std::min(alpha_, 1.0 / world());
+  std::vector<NamedTensor> all;
+  for (std::size_t i = 0; i < weights_.size(); ++i) {
+    dist::FlatTensors& x = pulls_[i];
+    x.pack();
+    dist::scale_add(x.dtype(), x.count(), pull, x.data(), 0, x.data());
+    saving_->all_reduce(x.data(), x.data(), x.count(), x.dtype(), ReduceOp::sum, {.name = "easgd.model"}).wait();
+    if (centre_.empty()) continue;
+    dist::scale_add(x.dtype(), x.count(), 1 - pull * world(), centre_[i].raw(), 1, x.data());
+    for (auto& view : dist::packed_views(x, named_weights_)) all.push_back(std::move(view));
+  }
+  averaged_moments_ = dist::summed(*saving_, moments_, 1.0 / world(), "easgd.moments");
+  for (const auto& flat : averaged_moments_) {
+    for (auto& view : dist::packed_views(flat, moments_)) all.push_back(std::move(view));
+  }
+  return all;
+}
+
+void Easgd::regrouped() {
+  for (std::size_t i = 0; i < centre_.size(); ++i) {
+    weights_[i].pack();
+    std::memcpy(centre_[i].raw(), weights_[i].data(), static_cast<std::size_t>(weights_[i].bytes()));
+  }
+  settle();
 }
 
 std::vector<NamedTensor> Easgd::tensors() const {

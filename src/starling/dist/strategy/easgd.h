@@ -33,8 +33,9 @@ class Easgd final : public dist::RankStrategy {
   void after_update(std::int64_t step, double weight) override;
   bool meets_after(std::int64_t step) const override { return (step + 1) % options_.every == 0; }
   bool meets_alone() const override { return options_.asynchronous; }
-  void regrouped() override { settle(); }  // all workers, new ones too, start from the centre
+  void regrouped() override;  // all workers, new ones too, start from the centre, which model() had pulled
   void settle() override;
+  std::vector<NamedTensor> model() override;
   bool settling_changes() const override { return true; }
   bool shows_to_evaluate() const override { return true; }
   void show() override;
@@ -61,7 +62,9 @@ class Easgd final : public dist::RankStrategy {
   std::vector<dist::FlatTensors> weights_, pulls_;
   std::vector<Tensor> centre_;
   std::vector<Tensor> own_;  // weights of this rank while show() has replaced them by the centre
-  std::vector<NamedTensor> buffers_;
+  std::vector<NamedTensor> buffers_, named_weights_, moments_;
+  std::vector<dist::FlatTensors> averaged_moments_;  // what model() has handed out
+  std::unique_ptr<Comm> saving_;                     // of model(), which is no part of the strategy's costs
   std::unique_ptr<CentreServer> server_;
   std::unique_ptr<CentreClient> client_;
   bool explored_ = false;  // weights have changed since last set to the centre

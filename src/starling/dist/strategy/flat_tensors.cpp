@@ -1,5 +1,6 @@
 #include "starling/dist/strategy/flat_tensors.h"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 
@@ -78,6 +79,22 @@ void FlatTensors::unpack() const {
     }
     at += bytes;
   }
+}
+
+std::vector<NamedTensor> packed_views(const FlatTensors& flat, std::span<const NamedTensor> named) {
+  std::vector<NamedTensor> views;
+  const auto* at = static_cast<const std::byte*>(flat.data());
+  for (const Tensor& tensor : flat.tensors()) {
+    const auto found =
+        std::find_if(named.begin(), named.end(), [&](const NamedTensor& one) { return same(one.tensor, tensor); });
+    check(found != named.end(), "[strategy] expected a name for '{}', got none", tensor.name());
+    auto* data = const_cast<std::byte*>(at);  // NOLINT(cppcoreguidelines-pro-type-const-cast): read-only
+    Ref<Storage> storage = new Storage(
+        kCpu, data, bytes_of(tensor), [](void*) {}, true);
+    views.push_back({found->name, from_storage(std::move(storage), tensor.dtype(), tensor.shape())});
+    at += bytes_of(tensor);
+  }
+  return views;
 }
 
 std::vector<FlatTensors> flatten(std::span<const NamedTensor> tensors) {

@@ -69,6 +69,10 @@ void Grouped::regrouped() {
   share_in_group("grouped.regrouped");
 }
 
+std::vector<NamedTensor> Grouped::model() {
+  return position().member == 0 ? between_->model() : std::vector<NamedTensor>();
+}
+
 void Grouped::show() {
   if (position().member == 0) between_->show();
   broadcast_tensors(inside_->comm(), weights_, 0, "grouped.show");

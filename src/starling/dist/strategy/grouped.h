@@ -33,6 +33,7 @@ class Grouped final : public RankStrategy {
   void settle() override;
   bool meets_alone() const override { return between_->meets_alone(); }
   void regrouped() override;
+  std::vector<NamedTensor> model() override;
   bool settles_to_evaluate() const override;
   bool settling_changes() const override { return between_->settling_changes(); }
   bool shows_to_evaluate() const override { return between_->shows_to_evaluate(); }

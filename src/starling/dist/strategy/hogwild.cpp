@@ -66,7 +66,10 @@ std::atomic_ref<std::int64_t> Hogwild::done_by(int rank) const {
   return std::atomic_ref<std::int64_t>(done_.data<std::int64_t>()[rank]);
 }
 
-void Hogwild::restored(std::int64_t step) { done_by(rank()).store(step, std::memory_order_relaxed); }
+void Hogwild::restored(std::int64_t step) {
+  done_by(rank()).store(step, std::memory_order_relaxed);
+  catch_up_ = dist::CatchUp(options_.lag);
+}
 
 bool Hogwild::closed(std::int64_t step) {
   std::int64_t foremost = 0;

@@ -35,6 +35,9 @@ void LocalSgd::begin(const dist::TrainedState& state) {
   const std::vector<NamedTensor> moments = moments_of(state);
   if (options_.average_optimizer) others.insert(others.end(), moments.begin(), moments.end());
   own_state_ = !options_.average_optimizer && !moments.empty();
+  if (own_state_) moments_ = moments;
+  averaged_ = state.weights;
+  averaged_.insert(averaged_.end(), others.begin(), others.end());
   weights_ = dist::flatten(state.weights);
   others_ = dist::flatten(others);
   if (!outer()) return;
@@ -107,8 +110,32 @@ void LocalSgd::sync() {
   dist::broadcast_tensors(comm(), counted_, 0, "local_sgd.counts");
 }
 
+// The mean of all ranks, each by its samples since the last average; after an average only moments differ. The way gone
+// since then is part of it, so that an outer step waits for the next average.
+std::vector<NamedTensor> LocalSgd::model() {
+  if (world() == 1) return {};
+  if (!saving_) saving_ = comm().split(0, rank());
+  const double total = agree_on_samples();
+  const double share = total > 0 ? *samples_.data<double>() / total : 1.0 / world();
+  std::vector<NamedTensor> differ = moments_;
+  if (total > 0) differ.insert(differ.end(), averaged_.begin(), averaged_.end());
+  together_in_model_ = dist::summed(*saving_, differ, share, "local_sgd.model");
+  std::vector<NamedTensor> all;
+  for (const auto& flat : together_in_model_) {
+    for (auto& view : dist::packed_views(flat, differ)) all.push_back(std::move(view));
+  }
+  return all;
+}
+
+// All ranks begin together, from the mean.
+void LocalSgd::regrouped() {
+  *samples_.data<double>() = 0;
+  together_ = true;
+}
+
 void LocalSgd::after_update(std::int64_t step, double weight) {
   ++steps_;
+  together_in_model_.clear();
   *samples_.data<double>() += weight;
   together_ = false;
   if (meets_after(step)) sync();

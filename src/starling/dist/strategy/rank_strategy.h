@@ -95,7 +95,8 @@ class RankStrategy : public runtime::Strategy {
   // Collective: called after the tensors of begin and tensors() were restored from a checkpoint taken at this step.
   virtual void restored([[maybe_unused]] std::int64_t step) {}
 
-  // Collective, after restored: the checkpoint had another number of ranks, and all ranks have loaded rank 0's part.
+  // Collective, after restored: the checkpoint had another number of ranks. The trained state of all ranks is what
+  // model() was there, and tensors() are those of its rank 0.
   virtual void regrouped() {}
 
   virtual bool exchanges_gradients() const { return false; }
@@ -132,6 +133,11 @@ class RankStrategy : public runtime::Strategy {
   // True if the trained state of all ranks is equal now, so that rank 0's alone makes a checkpoint; else a checkpoint
   // holds that of every rank.
   virtual bool settled() const { return true; }
+
+  // Collective, for checkpoints of ranks that are not settled: what the work of all of them makes together, by the
+  // names of TrainedState, on rank 0; what is not among it is rank 0's own. Changes no rank's state. Valid until the
+  // next step.
+  virtual std::vector<NamedTensor> model() { return {}; }
 
   // Additional state of this rank for checkpoints, beside the trained state. The names are fixed from begin on; writing
   // into the tensors restores it.

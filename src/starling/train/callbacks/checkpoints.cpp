@@ -45,10 +45,13 @@ void Checkpoints::attach(Run& run) {
         "[checkpoints] expected a folder for them or for the run, got none");
   folder_ = options_.folder.empty() ? run.plan().folder / "checkpoints" : options_.folder;
   checkpoints_.emplace(folder_, options_.keep);
-  saver_ = options_.background ? std::make_unique<train::BackgroundSaver>(*checkpoints_) : nullptr;
-  best_saver_ = options_.background && !options_.best.empty()
-                    ? std::make_unique<train::BackgroundSaver>(best_folder(folder_))
-                    : nullptr;
+  saver_.reset();
+  best_saver_.reset();
+  if (!options_.background) return;
+  const bool two = !options_.best.empty();  // both may be under way at a time
+  const std::uint64_t each = options_.save_memory / (two ? 2 : 1);
+  saver_ = std::make_unique<train::BackgroundSaver>(*checkpoints_, each);
+  if (two) best_saver_ = std::make_unique<train::BackgroundSaver>(best_folder(folder_), each);
 }
 
 bool Checkpoints::resume(Run& run) {
@@ -64,7 +67,7 @@ bool Checkpoints::resume(Run& run) {
 
 std::optional<Checkpoint> Checkpoints::newest(Run& run) {
   if (checkpoints_->steps().empty()) return std::nullopt;
-  const bool anew = options_.resume == Resume::none;
+  const bool anew = options_.resume == Resume::none && run.plan().rolled_back == 0;
   if (anew && !train::launched_again()) {
     step_aside(run);
     return std::nullopt;
@@ -111,6 +114,7 @@ void Checkpoints::epoch(Run&) { epoch_ended_ = true; }
 // steps; the end of an epoch saves at once.
 bool Checkpoints::due(Run& run) {
   if (epoch_ended_) return true;
+  if (run.plan().rolls_back && tried_step_ < 0) return true;
   const std::int64_t step = run.state().step;
   const bool now = (options_.every_steps > 0 && step % options_.every_steps == 0) ||
                    (options_.every_seconds > 0 && run.clock() - tried_at_ >= options_.every_seconds);
@@ -137,18 +141,30 @@ void Checkpoints::end(Run& run) {
     run.note(fmt::format("warning: no checkpoint of the best {}: no evaluation told it", options_.best));
 }
 
+// Where ranks write into memory that rank 0 saves (the weights of hogwild, the centre of easgd), they wait until all of
+// it is written or copied.
+void Checkpoints::wait_for_writer(Run& run) {
+  if (run.link() == nullptr) return;
+  const dist::RankStrategy& strategy = run.link()->strategy();
+  if (strategy.meets_alone() || strategy.updates()) run.link()->meet();
+}
+
 // All ranks take part in making the checkpoint; one writes it.
 void Checkpoints::save(Run& run) {
   tried_step_ = run.state().step;
   tried_at_ = run.clock();
   due_step_ = -1;
   const Checkpoint made = run.checkpoint();
+  std::optional<train::BackgroundSaver::Outcome> outcome;
   if (!writes_) {
     saved_step_ = tried_step_;
-    return;
+  } else if (saver_) {
+    outcome = saver_->save(made);
+  } else {
+    outcome = {tried_step_, checkpoints_->save(made)};
   }
-  if (saver_) return tell(run, saver_->save(made));
-  tell(run, train::BackgroundSaver::Outcome{tried_step_, checkpoints_->save(made)});
+  wait_for_writer(run);
+  tell(run, outcome);
 }
 
 void Checkpoints::tell(Run& run, const std::optional<train::BackgroundSaver::Outcome>& outcome) {
@@ -163,9 +179,14 @@ void Checkpoints::tell(Run& run, const std::optional<train::BackgroundSaver::Out
 
 void Checkpoints::save_best(Run& run) {
   const Checkpoint made = run.checkpoint();
-  if (!writes_) return;
-  if (best_saver_) return tell_best(run, best_saver_->save(made));
-  tell_best(run, train::BackgroundSaver::Outcome{made.step, best_folder(folder_).save(made)});
+  std::optional<train::BackgroundSaver::Outcome> outcome;
+  if (writes_ && best_saver_) {
+    outcome = best_saver_->save(made);
+  } else if (writes_) {
+    outcome = {made.step, best_folder(folder_).save(made)};
+  }
+  wait_for_writer(run);
+  tell_best(run, outcome);
 }
 
 void Checkpoints::tell_best(Run& run, const std::optional<train::BackgroundSaver::Outcome>& outcome) {

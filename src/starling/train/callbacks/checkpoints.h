@@ -21,7 +21,10 @@ struct CheckpointsOptions {
   std::string best{};                 // metric whose best state is kept in <folder>-best
   std::optional<bool> lowest{};       // lower is better; not set: decided by the metric
   Resume resume = Resume::automatic;  // from the newest intact checkpoint, or from the beginning
-  bool background = true;             // write a copy on a background thread while training goes on
+  bool background = true;             // end a save on a background thread while training goes on
+  // Bytes that saves may hold beside the state of the run, over all saves under way. What does not fit is written
+  // before training goes on.
+  std::uint64_t save_memory = train::kSaveMemory;
 };
 
 // Saves checkpoints of a run and resumes from the newest intact one. A failed save is reported and training continues.
@@ -44,6 +47,7 @@ class Checkpoints final : public Callback {
 
  private:
   void save(Run& run);
+  static void wait_for_writer(Run& run);
   void tell(Run& run, const std::optional<train::BackgroundSaver::Outcome>& outcome);
   void save_best(Run& run);
   void tell_best(Run& run, const std::optional<train::BackgroundSaver::Outcome>& outcome);

@@ -4,12 +4,11 @@
 #include <utility>
 
 #include "starling/base/error.h"
-#include "starling/ops/def/apply.h"
-#include "starling/tensor/device.h"
 
 namespace starling::train {
 
-BackgroundSaver::BackgroundSaver(CheckpointFolder folder) : folder_(std::move(folder)), thread_([this] { work(); }) {}
+BackgroundSaver::BackgroundSaver(CheckpointFolder folder, std::uint64_t most_copied)
+    : folder_(std::move(folder)), most_copied_(most_copied), thread_([this] { work(); }) {}
 
 BackgroundSaver::~BackgroundSaver() {
   {
@@ -20,27 +19,27 @@ BackgroundSaver::~BackgroundSaver() {
   thread_.join();
 }
 
-// Reuses the previous copy's tensors if name and type match, since a run saves the same set every time.
-void BackgroundSaver::copy(const Checkpoint& checkpoint) {
-  const NoGrad no_grad;
-  copy_.step = checkpoint.step;
-  copy_.extra = checkpoint.extra;
-  copy_.tensors.resize(checkpoint.tensors.size());
-  for (std::size_t i = 0; i < checkpoint.tensors.size(); ++i) {
-    const auto& [name, tensor] = checkpoint.tensors[i];
-    NamedTensor& own = copy_.tensors[i];
-    own.name = name;
-    if (!own.tensor.defined() || own.tensor.type() != tensor.type()) own.tensor = empty(tensor.shape(), tensor.dtype());
-    copy_into(own.tensor, tensor.detach());
+// A save that cannot be made is told like a disk that is full.
+Result<StreamedSave> BackgroundSaver::begin(const Checkpoint& checkpoint) const {
+  try {
+    return folder_.begin_save(checkpoint, most_copied_);
+  } catch (const std::exception& error) {
+    return failure("{}", error.what());
   }
 }
 
 std::optional<BackgroundSaver::Outcome> BackgroundSaver::save(const Checkpoint& checkpoint) {
   auto before = wait();
-  copy(checkpoint);
+  save_.reset();
+  auto begun = begin(checkpoint);
   {
     std::scoped_lock lock(mutex_);
-    busy_ = true;
+    busy_ = begun.ok();
+    if (begun) {
+      save_.emplace(std::move(*begun));
+    } else {
+      outcome_ = Outcome{checkpoint.step, begun.failure()};
+    }
   }
   changed_.notify_all();
   return before;
@@ -63,12 +62,13 @@ void BackgroundSaver::work() {
     changed_.wait(lock, [&] { return busy_ || stopping_; });
     if (!busy_) return;
     lock.unlock();
-    Outcome outcome{copy_.step, failure("[checkpoint] expected to save step {}", copy_.step)};
+    Outcome outcome{save_->step(), failure("[checkpoint] expected to save step {}", save_->step())};
     try {
-      outcome.result = folder_.save(copy_);
+      outcome.result = folder_.finish_save(*save_);
     } catch (const std::exception& error) {
       outcome.result = failure("{}", error.what());
     }
+    save_.reset();  // its memory, and what a failed save has left
     lock.lock();
     outcome_ = std::move(outcome);
     busy_ = false;

@@ -1,17 +1,22 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 #include <optional>
 #include <thread>
 
 #include "starling/train/checkpoint/checkpoint.h"
+#include "starling/train/checkpoint/streamed_save.h"
 
 namespace starling::train {
 
-// Saves checkpoints while training goes on. save() copies the tensors into reused memory and returns; a thread writes
-// the copies. The written state is that at the call, and the checkpoint appears only once all of it is durable. One
-// save at a time. Use from one thread.
+inline constexpr std::uint64_t kSaveMemory = std::uint64_t{64} << 20;  // bytes of a save beside the state, by default
+
+// Saves checkpoints while training goes on, with bounded memory. save() writes what does not fit into `most_copied`
+// bytes straight from the tensors, without waiting for the disk, copies the rest and returns; a thread writes the
+// copies, syncs and publishes. The written state is that at the call, and the checkpoint appears only once all of it is
+// durable. One save at a time. Use from one thread.
 class BackgroundSaver {
  public:
   struct Outcome {
@@ -19,7 +24,7 @@ class BackgroundSaver {
     Result<std::filesystem::path> result;
   };
 
-  explicit BackgroundSaver(CheckpointFolder folder);
+  explicit BackgroundSaver(CheckpointFolder folder, std::uint64_t most_copied = kSaveMemory);
   ~BackgroundSaver();  // waits for the save under way
   BackgroundSaver(const BackgroundSaver&) = delete;
   BackgroundSaver& operator=(const BackgroundSaver&) = delete;
@@ -32,10 +37,11 @@ class BackgroundSaver {
 
  private:
   void work();
-  void copy(const Checkpoint& checkpoint);
+  Result<StreamedSave> begin(const Checkpoint& checkpoint) const;
 
   CheckpointFolder folder_;
-  Checkpoint copy_;
+  std::uint64_t most_copied_;
+  std::optional<StreamedSave> save_;  // the one under way
   std::mutex mutex_;
   std::condition_variable changed_;
   bool busy_ = false;

@@ -19,18 +19,14 @@
 #include "starling/base/folder.h"
 #include "starling/base/safe_path.h"
 #include "starling/data/formats/safetensors.h"
-#include "starling/tensor/bytes.h"
-#include "starling/train/checkpoint/finite.h"
 #include "starling/train/checkpoint/manifest.h"
+#include "starling/train/checkpoint/streamed_save.h"
 
 namespace starling {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kTensors = "tensors";
-constexpr std::string_view kExtension = ".safetensors";
-constexpr const char* kManifest = "manifest.json";
 constexpr std::string_view kPrefix = "step-";
 constexpr std::string_view kTemporary = ".tmp-";  // being written or being removed; never read
 constexpr std::size_t kMostManifestBytes = std::size_t{16} << 20;
@@ -45,55 +41,12 @@ std::vector<std::string> folders_in(const fs::path& folder) {
   return names;
 }
 
-// Name of the first tensor with an infinity or NaN; empty if none.
-std::string first_not_finite(const std::vector<NamedTensor>& tensors) {
-  for (const auto& [name, tensor] : tensors) {
-    if (is_float(tensor.dtype()) && !train::all_finite(data::on_host(tensor))) return name;
-  }
-  return "";
-}
-
 Result<train::Manifest> load_manifest(const fs::path& folder) {
-  auto fd = open_beneath(folder, kManifest);
+  auto fd = open_beneath(folder, train::kManifestFile);
   if (!fd) return fd.failure();
-  auto text = read_file(*fd, (folder / kManifest).string(), kMostManifestBytes);
+  auto text = read_file(*fd, (folder / train::kManifestFile).string(), kMostManifestBytes);
   if (!text) return text.failure();
-  return attempt([&] { return train::parse_manifest(*text, (folder / kManifest).string()); });
-}
-
-std::string shard_name(std::size_t index, std::size_t count) {
-  if (count == 1) return fmt::format("{}{}", kTensors, kExtension);
-  return fmt::format("{}-{:05}-of-{:05}{}", kTensors, index + 1, count, kExtension);
-}
-
-bool is_shard(std::string_view name) { return name.starts_with(kTensors) && name.ends_with(kExtension); }
-
-// Consecutive tensors grouped by file.
-std::vector<std::span<const NamedTensor>> in_shards(std::span<const NamedTensor> tensors, std::uint64_t most) {
-  std::vector<std::span<const NamedTensor>> shards;
-  std::size_t begin = 0;
-  std::uint64_t bytes = 0;
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const Tensor& tensor = tensors[i].tensor;
-    const std::uint64_t size = bytes_of(tensor);
-    if (i > begin && bytes + size > most) {
-      shards.push_back(tensors.subspan(begin, i - begin));
-      begin = i;
-      bytes = 0;
-    }
-    bytes += size;
-  }
-  shards.push_back(tensors.subspan(begin));
-  return shards;
-}
-
-Result<train::ListedFile> write_shard(const fs::path& folder, const std::string& name,
-                                      std::span<const NamedTensor> tensors, const data::SafetensorsMetadata& metadata) {
-  auto file = FileWriter::create(folder / name);
-  if (!file) return file.failure();
-  if (auto result = data::write_safetensors(*file, tensors, metadata); !result) return result.failure();
-  if (auto result = file->finish(); !result) return result.failure();
-  return train::ListedFile{name, file->size(), file->checksum()};
+  return attempt([&] { return train::parse_manifest(*text, (folder / train::kManifestFile).string()); });
 }
 
 Result<void> add_tensors(std::shared_ptr<const MappedFile> file, const std::string& name,
@@ -123,7 +76,7 @@ Result<Checkpoint> load_folder(const fs::path& folder) {
   for (const auto& entry : manifest->files) {
     auto file = map_listed(folder, entry, "checkpoint");
     if (!file) return file.failure();
-    if (!is_shard(entry.name)) continue;
+    if (!train::is_tensor_file(entry.name)) continue;
     found = true;
     if (auto added = add_tensors(std::move(*file), (folder / entry.name).string(), checkpoint.tensors); !added)
       return added.failure();
@@ -155,38 +108,30 @@ std::vector<std::int64_t> CheckpointFolder::steps() const {
   return steps;
 }
 
-Result<fs::path> CheckpointFolder::save(const Checkpoint& checkpoint) const {
+Result<train::StreamedSave> CheckpointFolder::begin_save(const Checkpoint& checkpoint,
+                                                         std::uint64_t most_copied) const {
   check(checkpoint.step >= 0, "[checkpoint] expected a step of at least 0, got {}", checkpoint.step);
-  if (const auto name = first_not_finite(checkpoint.tensors); !name.empty()) {
-    return failure("[checkpoint] expected finite numbers at step {}, got an infinity or NaN in '{}'; nothing was saved",
-                   checkpoint.step, name);
-  }
   for (const auto& name : folders_in(folder_)) {
     if (name.starts_with(kTemporary)) remove_folder(folder_ / name);
   }
   const fs::path path = path_of(checkpoint.step);
   auto temporary = TemporaryFolder::create(path, folder_ / (std::string(kTemporary) + path.filename().string()));
   if (!temporary) return temporary.failure();
-  if (auto result = write(checkpoint, temporary->path()); !result) return result.failure();
-  if (auto result = temporary->publish(); !result) return result.failure();
-  prune(checkpoint.step);
-  return path;
+  train::StreamedSave save(std::move(*temporary), checkpoint, options_.shard_bytes);
+  if (auto begun = save.begin(most_copied); !begun) return begun.failure();
+  return save;
 }
 
-Result<void> CheckpointFolder::write(const Checkpoint& checkpoint, const fs::path& temporary) const {
-  const data::SafetensorsMetadata metadata = {{"step", std::to_string(checkpoint.step)}};
-  train::Manifest manifest{.step = checkpoint.step, .files = {}, .extra = checkpoint.extra};
-  const auto shards = in_shards(checkpoint.tensors, options_.shard_bytes);
-  for (std::size_t i = 0; i < shards.size(); ++i) {
-    auto written = write_shard(temporary, shard_name(i, shards.size()), shards[i], metadata);
-    if (!written) return written.failure();
-    manifest.files.push_back(std::move(*written));
-  }
-  if (auto result = sync_folder(temporary); !result) return result;
-  auto file = FileWriter::create(temporary / kManifest);
-  if (!file) return file.failure();
-  if (auto result = file->write(format_manifest(manifest)); !result) return result;
-  return file->finish();
+Result<fs::path> CheckpointFolder::finish_save(train::StreamedSave& save) const {
+  if (auto done = save.finish(); !done) return done.failure();
+  prune(save.step());
+  return path_of(save.step());
+}
+
+Result<fs::path> CheckpointFolder::save(const Checkpoint& checkpoint) const {
+  auto save = begin_save(checkpoint, 0);
+  if (!save) return save.failure();
+  return finish_save(*save);
 }
 
 // Renames before removing, so that a half removed checkpoint is never read. Steps after the newest saved one belong to

@@ -10,6 +10,10 @@
 #include "starling/base/result.h"
 #include "starling/data/formats/host_bytes.h"
 
+namespace starling::train {
+class StreamedSave;
+}
+
 namespace starling {
 
 // State of a run: logical tensors by name (parameters, optimizer state), independent of memory format and layout over
@@ -39,11 +43,16 @@ class CheckpointFolder {
   CheckpointFolder(std::filesystem::path folder, int keep)
       : CheckpointFolder(std::move(folder), CheckpointFolderOptions{.keep = keep}) {}
 
-  // Writes, syncs, publishes, then removes the oldest checkpoints beyond `keep`. Extra memory is at most one tensor,
-  // and only for tensors not contiguous on the CPU. Returns the checkpoint's folder. On a disk error or a non-finite
-  // number, fails and leaves existing checkpoints unchanged. Replaces a checkpoint of the same step; later steps are
-  // left alone.
+  // Writes, syncs, publishes, then removes the oldest checkpoints beyond `keep`. Extra memory is a few megabytes (one
+  // tensor at a time where tensors lie on another device). Returns the checkpoint's folder. On a disk error or a
+  // non-finite number, fails and leaves existing checkpoints unchanged. Replaces a checkpoint of the same step; later
+  // steps are left alone.
   Result<std::filesystem::path> save(const Checkpoint& checkpoint) const;
+
+  // The same in two parts (StreamedSave tells what each does): after the first the tensors may change, and at most
+  // `most_copied` bytes of them are held until the second, which any thread may do.
+  Result<train::StreamedSave> begin_save(const Checkpoint& checkpoint, std::uint64_t most_copied) const;
+  Result<std::filesystem::path> finish_save(train::StreamedSave& save) const;
 
   std::vector<std::int64_t> steps() const;           // published steps, ascending; not verified
   Result<Checkpoint> load(std::int64_t step) const;  // verifies every checksum
@@ -51,7 +60,6 @@ class CheckpointFolder {
 
  private:
   std::filesystem::path path_of(std::int64_t step) const;
-  Result<void> write(const Checkpoint& checkpoint, const std::filesystem::path& temporary) const;
   void prune(std::int64_t newest) const;
 
   std::filesystem::path folder_;

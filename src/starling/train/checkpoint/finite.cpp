@@ -29,8 +29,13 @@ bool no_full_exponent(std::span<const std::byte> bytes, Bits exponent) {
 }  // namespace
 
 bool all_finite(const Tensor& tensor) {
-  const auto bytes = data::host_bytes(tensor);
-  switch (tensor.dtype()) {
+  if (!is_float(tensor.dtype())) return true;
+  return data::for_host_pieces(tensor,
+                               [&](std::span<const std::byte> bytes) { return all_finite(bytes, tensor.dtype()); });
+}
+
+bool all_finite(std::span<const std::byte> bytes, DType dtype) {
+  switch (dtype) {
     case DType::f64: return no_full_exponent<std::uint64_t>(bytes, 0x7ff0'0000'0000'0000);
     case DType::f32: return no_full_exponent<std::uint32_t>(bytes, 0x7f80'0000);
     case DType::f16: return no_full_exponent<std::uint16_t>(bytes, 0x7c00);

@@ -41,11 +41,14 @@ Json parse_sealed(const std::string& text, const SealedFormat& format) {
   check(version == format.version, "expected version {}, got {}", format.version, version);
   const auto checksum = json.at("checksum").get<std::string>();
   json.erase("checksum");
-  check(checksum == checksum_of(json), "expected the checksum {}, got {}", checksum, checksum_of(json));
+  check(checksum == checksum_of(json), "expected the checksum {}, got {}", printable(checksum), checksum_of(json));
   return json;
 }
 
 std::string printable(std::string_view text) {
+  constexpr std::size_t kEnd = 120;
+  if (text.size() > 2 * kEnd + 5)
+    return printable(text.substr(0, kEnd)) + " ... " + printable(text.substr(text.size() - kEnd));
   std::string out;
   for (const char c : text) {
     const bool plain = c >= ' ' && c <= '~';
@@ -85,8 +88,8 @@ Result<std::shared_ptr<const MappedFile>> map_listed(const std::filesystem::path
   Hash128 hash;
   hash.update(bytes);
   if (hash.hex() != entry.checksum) {
-    return failure("[{}] {}: expected the checksum {} of {}, got {}", who, folder.string(), entry.checksum, entry.name,
-                   hash.hex());
+    return failure("[{}] {}: expected the checksum {} of {}, got {}", who, folder.string(), printable(entry.checksum),
+                   printable(entry.name), hash.hex());
   }
   return file;
 }

@@ -35,7 +35,7 @@ std::string format_sealed(nlohmann::json contents, const SealedFormat& format);
 nlohmann::json parse_sealed(const std::string& text, const SealedFormat& format);
 
 // Text for messages: bytes other than printable ASCII, as damage leaves them, are written as \xNN, so that they cannot
-// command the terminal.
+// command the terminal; a long text keeps its two ends.
 std::string printable(std::string_view text);
 
 nlohmann::json listed_files(const std::vector<ListedFile>& files);

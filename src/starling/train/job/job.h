@@ -99,6 +99,8 @@ struct TrainJob {
   double clip_norm = 0;
   double clip_value = 0;
   NonFinite non_finite = NonFinite::automatic;
+  std::int64_t finite_every = 100;
+  std::int64_t rollbacks = 5;
   std::int64_t evaluate_every = 0;
   std::string watch{};
   std::optional<EarlyStopJob> early_stop{};
@@ -107,6 +109,7 @@ struct TrainJob {
   double checkpoint_seconds = 0;
   std::int64_t keep = 3;
   std::string best{};
+  std::int64_t save_memory = 64;
   Resume resume = Resume::automatic;
   bool export_model = true;
   static Settings settings();

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "starling/base/file.h"
+#include "starling/base/folder.h"
 #include "starling/data/datasets/transformed_dataset.h"
 #include "starling/nn/normalize.h"
 #include "starling/ops/api/random.h"
@@ -32,6 +33,8 @@ TrainerOptions trainer_options(const PreparedJob& prepared, const TrainOptions& 
   made.epochs = job.train.epochs;
   made.steps = job.train.steps;
   made.folder = job.train.folder;
+  made.finite_every = job.train.finite_every;
+  made.rollbacks = static_cast<int>(job.train.rollbacks);
   if (job.schedule.kind) made.schedule = job.schedule.kind->make();
   made.watch = told_name(prepared, job.train.watch, "train.watch");
   made.evaluate_every = job.train.evaluate_every;
@@ -52,9 +55,7 @@ TrainerOptions trainer_options(const PreparedJob& prepared, const TrainOptions& 
 }
 
 Result<void> write_job(const Job& job) {
-  std::error_code error;
-  fs::create_directories(job.train.folder, error);
-  if (error) return failure("[train] expected to create {}, got: {}", job.train.folder.string(), error.message());
+  if (auto made = make_folders(job.train.folder); !made) return made;
   Job again = job;  // training the folder again resumes, however this run began
   again.train.resume = Resume::automatic;
   return write_file_atomically(job.train.folder / "job.yaml", to_yaml(again));
@@ -64,8 +65,8 @@ Result<void> write_job(const Job& job) {
 void expect_folder(const Job& job) {
   const fs::path& folder = job.train.folder;
   std::error_code error;
-  fs::create_directories(folder, error);
-  std::string obstacle = error ? error.message() : "";
+  const auto made = make_folders(folder);
+  std::string obstacle = made ? "" : made.error();
   if (obstacle.empty() && !fs::is_directory(folder, error)) obstacle = "something else of that name";
   if (obstacle.empty() && ::access(folder.c_str(), W_OK | X_OK) != 0) obstacle = errno_text();
   if (!obstacle.empty()) refuse_job(job, "train.folder", folder_refusal(folder, obstacle));
@@ -206,7 +207,8 @@ TrainResult train_rank(const Job& job, JobData data, const TrainOptions& options
                                   .every_seconds = job.train.checkpoint_seconds,
                                   .keep = static_cast<int>(job.train.keep),
                                   .best = told_name(prepared, job.train.best, "train.best"),
-                                  .resume = job.train.resume});
+                                  .resume = job.train.resume,
+                                  .save_memory = static_cast<std::uint64_t>(job.train.save_memory) << 20});
   const auto paused = std::make_shared<bool>(false);
   TrainerOptions how = trainer_options(prepared, options, setup);
   const bool pauses = options.pause_after > 0 && options.pause_after < job.train.epochs;
@@ -220,6 +222,7 @@ TrainResult train_rank(const Job& job, JobData data, const TrainOptions& options
   TrainResult result{.summary = std::move(fitted.summary), .stopped = fitted.interrupted, .leads = leads};
   result.ended_by = std::move(fitted.ended_by);
   result.was_finished = fitted.was_finished;
+  result.summary_written = fitted.summary_written;
   result.saved = saver->saved_step() == result.summary.steps;
   const fs::path folder = job.train.folder / "model";
   if (result.was_finished && is_saved_model(folder)) {

@@ -27,6 +27,7 @@ struct TrainResult {
   bool stopped = false;           // stopped on request before the end
   bool was_finished = false;      // had reached its end before, so that nothing was trained
   bool saved = true;              // the last state is saved in a checkpoint
+  bool summary_written = true;    // summary.json is in the folder
   std::string ended_by{};         // why a callback ended the run early; empty: none did
   std::filesystem::path model{};  // folder of the saved model; empty: not requested, or failed
   std::string model_error{};      // why saving the model failed

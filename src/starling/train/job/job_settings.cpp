@@ -54,9 +54,16 @@ Settings TrainJob::settings() {
       setting("clip_norm", &J::clip_norm, "largest norm of all gradients together; 0: any", {.min = 0}),
       setting("clip_value", &J::clip_value, "largest size of an element of a gradient; 0: any", {.min = 0}),
       choice(
-          "non_finite", &J::non_finite, {"auto", "stop", "skip", "ignore"},
-          "what becomes of a step whose gradients are not finite, on all workers: end the run, leave the step out, or "
-          "do not look; auto: end the run, by the next loss where all workers share their updates"),
+          "non_finite", &J::non_finite, {"auto", "stop", "skip", "rollback", "ignore"},
+          "what becomes of a step whose gradients are not finite, on all workers: end the run, leave the step out, go "
+          "back to the newest checkpoint and leave it out then, or do not look; auto: end the run, by the next loss "
+          "where all workers share their updates. Weights or optimizer state that are not finite end the run, but for "
+          "rollback and ignore"),
+      setting("finite_every", &J::finite_every,
+              "steps between looks for infinities in weights and optimizer state; 0: only before checkpoints",
+              {.min = 0, .max = kMany}),
+      setting("rollbacks", &J::rollbacks, "non_finite: rollback: most to one checkpoint before the run ends",
+              {.min = 1, .max = 1000}),
       setting("evaluate_every", &J::evaluate_every, "steps; every epoch ends with an evaluation anyway",
               {.min = 0, .max = kMany}),
       setting("watch", &J::watch, "the metric that schedules observe; empty: the first"),
@@ -68,6 +75,9 @@ Settings TrainJob::settings() {
               {.min = 0}),
       setting("keep", &J::keep, "newest checkpoints that stay", {.min = 2, .max = 1'000'000}),
       setting("best", &J::best, "a metric: the checkpoint with its best value stays too"),
+      setting("save_memory", &J::save_memory,
+              "megabytes that saving may hold beside the state; what does not fit is written before training goes on",
+              {.min = 0, .max = 1'000'000}),
       choice("resume", &J::resume, {"auto", "none"}, "from the newest sound checkpoint, or from the beginning"),
       setting("export", &J::export_model, "write the trained network to model/ in the folder")};
 }

@@ -67,6 +67,8 @@ FitRun::FitRun(const Parts& parts, Loader& loader, EvaluationData test, std::vec
       test_(std::move(test)),
       plan_(make_plan(parts.options, loader, parts.link, std::move(class_names))),
       progress_(parts.options.progress) {
+  plan_.rolls_back = parts.rollbacks.most() > 0;
+  plan_.rolled_back = parts.rollbacks.count();
   for (const auto& [name, metric] : parts.evaluator.metrics())
     plan_.metrics.push_back({name, metric->higher_is_better()});
 }
@@ -91,14 +93,17 @@ void FitRun::begin() {
   check_names(parts_.callbacks);
   resuming_ = true;
   for (const auto& callback : parts_.callbacks) {
-    if (callback->resume(*this)) break;
+    if ((resumed_ = callback->resume(*this))) break;
   }
   resuming_ = false;
-  first_step_ = state_.step;
+  first_step_ = finite_step_ = state_.step;
+  parts_.rollbacks.began_at(first_step_);
+  expect_checkpoint();
   shown_loss_ = state_.mean_loss();
   rate_ = parts_.optimizer.lr();
   each(&Callback::begin);
   begin_ranks();
+  if (plan_.rolls_back && !resumed_) each(&Callback::settled);  // a first checkpoint to go back to
 }
 
 bool FitRun::finished() const {
@@ -132,9 +137,9 @@ void FitRun::stop(std::string reason) {
   if (ended.empty()) ended = reason.empty() ? "a callback" : std::move(reason);
 }
 
-FitResult FitRun::run() {
+std::optional<FitResult> FitRun::run() {
   try {
-    FitResult result = run_with_ranks();
+    auto result = run_with_ranks();
     rewind();
     return result;
   } catch (...) {
@@ -144,14 +149,19 @@ FitResult FitRun::run() {
 }
 
 // A failing rank aborts the others, which would wait for it in vain.
-FitResult FitRun::run_with_ranks() {
-  if (!parts_.link) return run_all();
+std::optional<FitResult> FitRun::run_with_ranks() {
   const auto tell = [&](std::string_view why) {
+    if (!parts_.link) return;
     if (parts_.options.failed) parts_.options.failed(why);
     parts_.link->abort(why);
   };
   try {
-    return run_all();
+    try {
+      return run_all();
+    } catch (const NotFiniteError& error) {
+      if (!roll_back(error)) throw;
+      return std::nullopt;
+    }
   } catch (const std::exception& error) {
     tell(error.what());
     throw;
@@ -181,8 +191,11 @@ FitResult FitRun::run_all() {
       .summary = summary(), .interrupted = interrupted_, .ended_by = ended_by_, .was_finished = was_finished};
   // Of a run that was finished there is nothing new to tell: speeds and waits of this call are those of no step at all.
   const bool keep = was_finished && std::filesystem::exists(plan_.folder / "summary.json");
+  result.summary_written = keep;
   if (!plan_.folder.empty() && plan_.rank == 0 && !keep) {
-    if (auto written = write_summary(plan_.folder, result.summary); !written) note("warning: " + written.error());
+    const auto written = write_summary(plan_.folder, result.summary);
+    result.summary_written = written.ok();
+    if (!written) note("warning: " + written.error());
   }
   return result;
 }
@@ -212,6 +225,7 @@ bool FitRun::run_step() {
   const auto start = Clock::now();
   report_ = {};
   given_rows_ = 0;
+  std::int64_t made = 0;
   for (std::int64_t batches = 0; batches < parts_.options.accumulate; ++batches) {
     const Batch* batch = next_batch();
     if (!batch) {
@@ -221,13 +235,14 @@ bool FitRun::run_step() {
       break;
     }
     if (batches == 0) begin_step(*batch);
-    parts_.programs.add(*batch);
+    if (!left_out_) parts_.programs.add(*batch);
+    ++made;
     report_.samples += parts_.link ? batch->total : batch->size;
     given_rows_ += batch->size;
     report_.fields = {batch->fields.data(), batch->fields.size()};
     state_.position = feed_.position();
   }
-  take(parts_.programs.end());
+  take(left_out_ ? parts_.programs.leave_out(made) : parts_.programs.end());
   report_.seconds = seconds_between(start, Clock::now());
   state_.seconds += report_.seconds;
   state_.wait_seconds += report_.wait_seconds;
@@ -246,6 +261,7 @@ void FitRun::begin_step(const Batch& first) {
     wants.activations |= more.activations;
     wants.prediction |= more.prediction;
   }
+  left_out_ = parts_.rollbacks.leaves_out(state_.step + 1);
   parts_.programs.begin(wants, state_.step);
 }
 
@@ -304,8 +320,10 @@ void FitRun::judge(const std::string& what) {
     return;
   }
   if (global_loss()) {
-    fail("[train] expected finite gradients, got {} that {} not at step {} (epoch {})", what,
-         what.find(" more") == std::string::npos ? "is" : "are", state_.step + 1, state_.position.epoch + 1);
+    const std::string verb = what.find(" more") == std::string::npos ? "is" : "are";
+    throw NotFiniteError(fmt::format("[train] expected finite gradients, got {} that {} not at step {} (epoch {})",
+                                     what, verb, state_.step + 1, state_.position.epoch + 1),
+                         state_.step + 1, state_.step);
   }
   note_.not_finite = StepNote::kGradients;
 }
@@ -322,13 +340,15 @@ void FitRun::add_loss(double loss, double weight) {
 
 void FitRun::check_loss() const {
   if (std::isfinite(report_.loss)) return;
-  fail("[train] expected a finite loss, got {} at step {} (epoch {})", report_.loss, state_.step + 1,
-       state_.position.epoch + 1);
+  throw NotFiniteError(fmt::format("[train] expected a finite loss, got {} at step {} (epoch {})", report_.loss,
+                                   state_.step + 1, state_.position.epoch + 1),
+                       state_.step + 1, state_.step);
 }
 
 void FitRun::after_step() {
   progress_.update(progress_state(state_.position));
   each(&Callback::step);
+  check_state();
   const std::int64_t every = parts_.options.evaluate_every;
   if (every > 0 && state_.step % every == 0 && !evaluate_now()) return;
   agree(false);
@@ -438,6 +458,7 @@ Summary FitRun::summary() const {
           .weights_hash = weights_hash(weights),
           .wait_share = state_.wait_share(),
           .skipped = state_.skipped,
+          .rollbacks = parts_.rollbacks.count(),
           .strategy = parts_.link ? strategy().name() : std::string(),
           .ranks = ranks_summary_,
           .interrupted = interrupted_,
@@ -445,6 +466,7 @@ Summary FitRun::summary() const {
 }
 
 Checkpoint FitRun::checkpoint() {
+  expect_finite_state();
   nlohmann::json extra = {{"identity", parts_.options.identity}, {"run", to_json(state_)}};
   if (parts_.options.schedule) extra["schedule"] = parts_.options.schedule->state();
   extra["data"] = feed_.state();

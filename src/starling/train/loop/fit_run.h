@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "starling/train/loop/evaluator.h"
+#include "starling/train/loop/rollbacks.h"
 #include "starling/train/loop/step_programs.h"
 #include "starling/train/loop/trainer.h"
 #include "starling/train/ranks/feed.h"
@@ -26,11 +27,13 @@ class FitRun final : public Run {
     const std::vector<CallbackPtr>& callbacks;
     StepPrograms& programs;
     Evaluator& evaluator;
+    Rollbacks& rollbacks;
     RankLink* link = nullptr;  // connection to the other ranks; null: none
   };
   FitRun(const Parts& parts, Loader& loader, EvaluationData test, std::vector<std::string> class_names);
 
-  FitResult run();
+  // nullopt: the run rolled back, and another is to resume from its newest checkpoint.
+  std::optional<FitResult> run();
 
   nn::Module& net() override { return parts_.net; }
   optim::Optimizer& optimizer() override { return parts_.optimizer; }
@@ -59,7 +62,14 @@ class FitRun final : public Run {
 
  private:
   FitResult run_all();
-  FitResult run_with_ranks();
+  std::optional<FitResult> run_with_ranks();
+  bool roll_back(const NotFiniteError& error);
+  void expect_checkpoint() const;
+  void check_state();
+  void expect_finite_state();
+  std::int64_t last_finite_step();
+  std::string first_not_finite() const;
+  bool state_due() const;
   void begin();
   void rewind();
   const std::string& watched() const;
@@ -73,6 +83,8 @@ class FitRun final : public Run {
   void count_exchanges(RankStats& stats) const;
   void agree(bool all);
   void consume(const std::vector<StepNote>& notes);
+  [[noreturn]] void refuse(const StepNote& note, int rank) const;
+  NotFiniteError not_finite_state(const std::string& where, std::int64_t step, std::int64_t finite) const;
   void compare_replicas();
   void add_ranks(Checkpoint& checkpoint);
   void keep_ranks(const Checkpoint& checkpoint);
@@ -115,9 +127,13 @@ class FitRun final : public Run {
   double shown_weight_ = 0;
   double last_loss_ = 0;
   bool loss_shown_ = false;
-  int skipped_in_a_row_ = 0;  // steps skipped for non-finite gradients
-  double rate_ = 0;           // current learning rate
-  bool epoch_over_ = false;   // set when the loader reports the end
+  int skipped_in_a_row_ = 0;      // steps skipped for non-finite gradients
+  double rate_ = 0;               // current learning rate
+  bool left_out_ = false;         // the current step is left out after a rollback
+  bool resumed_ = false;          // the run goes on from a checkpoint
+  std::int64_t finite_step_ = 0;  // last step after which this rank's state was found finite
+  std::string not_finite_;        // name of this rank's tensor that is not finite
+  bool epoch_over_ = false;       // set when the loader reports the end
   bool explained_ = false;
   nlohmann::json fresh_schedule_{};  // state of the schedule before this run
   std::optional<RunLock> lock_;      // lock of the run folder, on the rank that writes

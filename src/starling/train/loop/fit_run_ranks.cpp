@@ -21,6 +21,15 @@ double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+// Replaces tensors by those of the same names.
+void put_in_place(const std::vector<NamedTensor>& better, std::vector<NamedTensor>& tensors) {
+  for (const auto& [name, tensor] : better) {
+    const auto old = std::find_if(tensors.begin(), tensors.end(), [&](const auto& one) { return one.name == name; });
+    check(old != tensors.end(), "[train] expected the state to hold '{}', got a model with it", name);
+    old->tensor = tensor;
+  }
+}
+
 // Gives independent programs different random noise.
 void vary_noise(int number) {
   if (number == 0) return;
@@ -45,9 +54,8 @@ void FitRun::begin_ranks() {
   if (!parts_.link) return;
   parts_.link->meet();  // rank 0 may be pre-training
   stats_.assign(static_cast<std::size_t>(parts_.link->size()), {});
-  strategy().begin(trained_state());
-  const bool resumed = first_step_ > 0;
-  if (resumed) restore_rank();
+  if (plan_.rolled_back == 0) strategy().begin(trained_state());
+  if (resumed_) restore_rank();
   const int alike = strategy().global_program() ? plan_.ranks / strategy().groups() : 1;  // ranks that share a program
   vary_noise(plan_.rank / alike);
   compare_replicas();
@@ -59,8 +67,8 @@ void FitRun::begin_ranks() {
 void FitRun::restore_rank() {
   const bool regrouped = saved_by_ != plan_.ranks && !saved_.empty();
   if (regrouped)
-    note(fmt::format("the checkpoint is of {} ranks, this run has {}: all resume from rank 0's part", saved_by_,
-                     plan_.ranks));
+    note(fmt::format("the checkpoint is of {} ranks, this run has {}: all resume from what those had made together",
+                     saved_by_, plan_.ranks));
   std::vector<NamedTensor> into;
   for (const auto& [name, tensor] : strategy().tensors()) into.push_back({"strategy." + name, tensor});
   const dist::TrainedState state = trained_state();
@@ -112,7 +120,7 @@ void FitRun::agree(bool all) {
   if (!parts_.link) return;
   parts_.link->post(note_of_step());
   note_.loss = note_.weight = 0;
-  note_.not_finite = 0;
+  note_.not_finite = note_.unchecked = 0;
   const bool meet = strategy().meets_after(state_.step - 1) && !strategy().meets_alone();
   const bool together = strategy().lockstep() || meet;
   const std::size_t apart = all || together ? 0 : kApart;
@@ -128,15 +136,25 @@ void FitRun::agree(bool all) {
   }
 }
 
+// Ends the run on all ranks for what one of them has seen.
+void FitRun::refuse(const StepNote& note, int rank) const {
+  if (note.not_finite == StepNote::kState)
+    throw not_finite_state(
+        fmt::format("on rank {}{}", rank, rank == plan_.rank ? fmt::format(" ('{}')", not_finite_) : ""), note.step,
+        note.step - note.unchecked);
+  const std::string text =
+      note.not_finite == StepNote::kLoss
+          ? fmt::format("[train] expected a finite loss, got one on rank {} at step {} that is not", rank, note.step)
+          : fmt::format("[train] expected finite gradients, got others on rank {} at step {}", rank, note.step);
+  throw NotFiniteError(text, note.step, note.step - 1);
+}
+
 void FitRun::consume(const std::vector<StepNote>& notes) {
   double loss = 0;
   double weight = 0;
   for (std::size_t rank = 0; rank < notes.size(); ++rank) {
     const StepNote& note = notes[rank];
-    if (note.not_finite == StepNote::kLoss)
-      fail("[train] expected a finite loss, got one on rank {} at step {} that is not", rank, note.step);
-    if (note.not_finite == StepNote::kGradients)
-      fail("[train] expected finite gradients, got others on rank {} at step {}", rank, note.step);
+    if (note.not_finite != 0) refuse(note, static_cast<int>(rank));
     interrupted_ = interrupted_ || note.interrupted != 0;
     if (note.ended != 0 && ended_by_.empty())
       ended_by_ = end_wanted_.empty() ? fmt::format("a callback on rank {}", rank) : end_wanted_;
@@ -166,7 +184,7 @@ bool FitRun::settle() {
 }
 
 void FitRun::add_ranks(Checkpoint& checkpoint) {
-  checkpoint.extra["ranks"] = {{"ranks", plan_.ranks}, {"strategy", strategy().name()}};
+  checkpoint.extra["ranks"] = {{"ranks", plan_.ranks}, {"strategy", strategy().name()}, {"model", true}};
   std::vector<NamedTensor> own;
   for (const auto& [name, tensor] : strategy().tensors()) own.push_back({"strategy." + name, tensor});
   if (strategy().settled()) {
@@ -176,17 +194,22 @@ void FitRun::add_ranks(Checkpoint& checkpoint) {
     for (const auto* part : {&state.weights, &state.buffers, &state.optimizer}) {
       for (const auto& [name, tensor] : *part) own.push_back({"state." + name, tensor});
     }
+    put_in_place(strategy().model(), checkpoint.tensors);
   }
   for (auto& tensor : parts_.link->collect(own)) checkpoint.tensors.push_back(std::move(tensor));
 }
 
-// Keeps this rank's part of a checkpoint; rank 0's if it was made by another number of ranks.
+// Keeps this rank's part of a checkpoint. If another number of ranks made it, that is what the strategy of rank 0
+// keeps: the state of all is then the model that the checkpoint holds.
 void FitRun::keep_ranks(const Checkpoint& checkpoint) {
-  saved_by_ = checkpoint.extra.value("ranks", nlohmann::json::object()).value("ranks", 0);
+  const nlohmann::json made = checkpoint.extra.value("ranks", nlohmann::json::object());
+  saved_by_ = made.value("ranks", 0);
+  const bool whole = saved_by_ != plan_.ranks && made.value("model", false);
   const std::string prefix = fmt::format("rank.{}.", saved_by_ == plan_.ranks ? plan_.rank : 0);
   saved_.clear();
   for (const auto& [name, tensor] : checkpoint.tensors) {
-    if (name.starts_with(prefix)) saved_.push_back({name.substr(prefix.size()), tensor});
+    if (!name.starts_with(prefix) || (whole && name.starts_with(prefix + "state."))) continue;
+    saved_.push_back({name.substr(prefix.size()), tensor});
   }
 }
 

@@ -42,7 +42,7 @@ bool looks_at_gradients(const StepOptions& options, Device device) {
   const auto* ranks = dynamic_cast<const dist::RankStrategy*>(options.strategy.get());
   const bool alone = !options.strategy || (ranks && ranks->world() == 1);
   if (options.non_finite == NonFinite::automatic) return !alone && ranks && !ranks->lockstep();
-  return !alone || options.non_finite == NonFinite::skip;
+  return !alone || options.non_finite == NonFinite::skip || options.non_finite == NonFinite::rollback;
 }
 
 struct Forward {
@@ -271,6 +271,16 @@ StepPrograms::Result StepPrograms::end() {
     update();
   }
   if (ranks_) ranks_->after_update(step_, result_.non_finite.empty() ? weight : 0);
+  return std::move(result_);
+}
+
+// The random generator moves on as it does in a step that is made, so that later noise is that of other runs.
+StepPrograms::Result StepPrograms::leave_out(std::int64_t batches) {
+  const bool updates = split_ && !(ranks_ && ranks_->updates());
+  for (std::int64_t i = 0; i < (split_ ? batches : 1) + (updates ? 1 : 0); ++i) default_generator().next_step();
+  if (exchanges_) exchange();
+  if (ranks_) ranks_->after_update(step_, 0);
+  result_.skipped = true;
   return std::move(result_);
 }
 

@@ -51,6 +51,9 @@ class StepPrograms {
     StepValues values{};
   };
   Result end();
+  // Instead of add() and end(): a step of `batches` batches without an update, as if its gradients had been skipped.
+  // All ranks leave out the same step.
+  Result leave_out(std::int64_t batches);
 
   CompiledFunction& main_program() { return program({}, split_ ? Kind::backward : Kind::whole); }
   double loss_scale() const { return scaler_ ? scaler_->value() : 1; }

@@ -28,6 +28,8 @@ TrainerOptions checked(TrainerOptions o) {
   check(o.batch >= 1 && o.accumulate >= 1 && o.evaluate_batch >= 1,
         "[Trainer] expected batch, accumulate and evaluate_batch of at least 1, got {}, {} and {}", o.batch,
         o.accumulate, o.evaluate_batch);
+  check(o.finite_every >= 0 && o.rollbacks >= 0,
+        "[Trainer] expected finite_every and rollbacks of at least 0, got {} and {}", o.finite_every, o.rollbacks);
   check(o.clip_norm >= 0 && o.clip_value >= 0,
         "[Trainer] expected clip_norm and clip_value of at least 0, got {} and {}", o.clip_norm, o.clip_value);
   if (o.identity.empty()) o.identity = default_identity(o);
@@ -90,10 +92,14 @@ struct Trainer::Parts {
                   .slow = options.slow}),
         evaluator(net, objective, evaluator_options(options)) {}
 
-  FitResult fit(Loader& loader, train::EvaluationData test, std::vector<std::string> class_names) {
-    train::FitRun run({net, optimizer, *objective, options, callbacks, programs, evaluator, link.get()}, loader,
-                      std::move(test), std::move(class_names));
-    return run.run();
+  // A run that rolls back ends, and another resumes from the checkpoint, as after a restart of the process.
+  FitResult fit(Loader& loader, const train::EvaluationData& test, const std::vector<std::string>& class_names) {
+    train::Rollbacks rollbacks(options.non_finite == NonFinite::rollback ? options.rollbacks : 0);
+    while (true) {
+      train::FitRun run({net, optimizer, *objective, options, callbacks, programs, evaluator, rollbacks, link.get()},
+                        loader, test, class_names);
+      if (auto result = run.run()) return std::move(*result);
+    }
   }
 
   nn::Module& net;
@@ -127,13 +133,13 @@ FitResult Trainer::fit(const data::DataSplits& data) {
   options.seed = static_cast<std::uint64_t>(o.seed);
   if (parts_->link) cut_for_rank(options, parts_->link->strategy(), !data.train);
   const bool valid = data.valid || data.valid_shards;
-  train::EvaluationData test{valid ? data.valid : data.test, valid ? data.valid_shards : data.test_shards};
+  const train::EvaluationData test{valid ? data.valid : data.test, valid ? data.valid_shards : data.test_shards};
   if (data.train) {
     Loader loader(data.train, options);
-    return parts_->fit(loader, std::move(test), data.class_names);
+    return parts_->fit(loader, test, data.class_names);
   }
   Loader loader(*data.train_shards, o.stream, options);
-  return parts_->fit(loader, std::move(test), data.class_names);
+  return parts_->fit(loader, test, data.class_names);
 }
 
 FitResult Trainer::fit(std::shared_ptr<const Dataset> train, std::shared_ptr<const Dataset> test) {

@@ -34,7 +34,9 @@ struct TrainerOptions {
   // Gradient clipping before each update; 0: off. The norm is over all gradients together.
   double clip_norm = 0;
   double clip_value = 0;
-  NonFinite non_finite = NonFinite::automatic;  // treatment of such gradients; f16 skips them by loss scaling
+  NonFinite non_finite = NonFinite::automatic;  // treatment of such values; f16 skips gradients by loss scaling
+  std::int64_t finite_every = 100;              // steps between looks at the state; 0: only before checkpoints
+  int rollbacks = 5;                            // most to one checkpoint, with NonFinite::rollback
   Precision precision = Precision::f32;
   std::shared_ptr<optim::Schedule> schedule{};  // learning rate schedule; null: constant
   std::string watch{};                          // metric that schedules observe; empty: the first one
@@ -63,9 +65,10 @@ struct TrainerOptions {
 
 struct FitResult {
   Summary summary;
-  bool interrupted = false;   // TrainerOptions::stop ended it early
-  std::string ended_by{};     // why a callback ended the run; empty: none did
-  bool was_finished = false;  // the run had reached its end before: nothing was trained, its summary is kept
+  bool interrupted = false;      // TrainerOptions::stop ended it early
+  std::string ended_by{};        // why a callback ended the run; empty: none did
+  bool was_finished = false;     // the run had reached its end before: nothing was trained, its summary is kept
+  bool summary_written = false;  // summary.json of this run is in its folder
 };
 
 // Trains a network: compiled steps over batches of data, evaluation at the end of each epoch, callbacks beside it.

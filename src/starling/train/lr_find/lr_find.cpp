@@ -37,6 +37,7 @@ TrainerOptions trainer_options(const PreparedJob& prepared, const LrFindOptions&
   TrainerOptions made = step_options(prepared);
   made.epochs = std::numeric_limits<std::int32_t>::max();  // small data is gone through as often as needed
   made.steps = options.steps;
+  made.finite_every = 0;
   made.non_finite = NonFinite::skip;  // an explosion ends the ramp, and is no error
   made.schedule = std::make_shared<Ramp>(options);
   made.progress.mode = ProgressMode::off;

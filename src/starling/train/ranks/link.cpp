@@ -150,6 +150,10 @@ std::vector<NamedTensor> RankLink::collect(const std::vector<NamedTensor>& own) 
   return all;
 }
 
+dist::Verdict RankLink::vote_non_finite(std::string_view tensor) {
+  return dist::vote_non_finite(*comm_, tensor, patient("non_finite"));
+}
+
 void RankLink::expect_equal(std::span<const NamedTensor> tensors, std::int64_t step) {
   std::vector<NamedTensor> dense;
   for (const auto& [name, tensor] : tensors) dense.push_back({name, data::on_host(tensor)});

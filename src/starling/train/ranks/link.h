@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "starling/dist/health/verdict.h"
 #include "starling/dist/strategy/rank_strategy.h"
 #include "starling/train/checkpoint/checkpoint.h"
 #include "starling/train/ranks/step_note.h"
@@ -48,6 +49,9 @@ class RankLink {
   std::optional<Checkpoint> share(std::optional<Checkpoint> own);
   // Tensors of all ranks on rank 0, named "rank.<r>.<name>"; empty on other ranks.
   std::vector<NamedTensor> collect(const std::vector<NamedTensor>& own);
+
+  // Vote on whether this rank's state is finite; `tensor` is the first that is not, or empty.
+  dist::Verdict vote_non_finite(std::string_view tensor);
 
   // Throws on all ranks if the tensors differ in any bit, naming the odd rank and the first such tensor.
   void expect_equal(std::span<const NamedTensor> tensors, std::int64_t step);

@@ -31,15 +31,15 @@ struct RankStats {
 // Message of every rank to all others after a step: values to agree on, and statistics. Sent as raw bytes, so plain
 // data.
 struct StepNote {
-  static constexpr std::uint32_t kLoss = 1, kGradients = 2;  // values of not_finite
-  std::int64_t step = 0;                                     // steps done
+  static constexpr std::uint32_t kLoss = 1, kGradients = 2, kState = 3;  // values of not_finite
+  std::int64_t step = 0;                                                 // steps done
   double loss = 0;  // loss · weight of its rows; 0 if the program's loss covers all ranks
   double weight = 0;
   double clock = 0;               // seconds since the run began, on the rank's own clock
   std::uint32_t interrupted = 0;  // asked to save and stop
   std::uint32_t ended = 0;        // a callback on this rank ended the run
-  std::uint32_t not_finite = 0;   // kLoss or kGradients
-  std::uint32_t unused = 0;       // explicit padding, so that no uninitialised byte is sent
+  std::uint32_t not_finite = 0;   // kLoss, kGradients or kState
+  std::uint32_t unchecked = 0;    // with kState: steps since the state was last found finite
   RankStats stats{};
 };
 

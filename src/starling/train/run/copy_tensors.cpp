@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "starling/base/error.h"
+#include "starling/base/mapped_guard.h"
 
 namespace starling::train {
 
@@ -17,6 +18,7 @@ void copy_tensors(const Checkpoint& from, const std::vector<NamedTensor>& to, co
            from.step, to_string(found->second->type()));
   }
   for (const auto& [name, tensor] : to) copy_into(tensor, *saved.at(name));
+  check_mapped_files();
 }
 
 }  // namespace starling::train

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "starling/base/error.h"
 #include "starling/ops/api/random.h"
 #include "starling/train/checkpoint/environment.h"
+#include "starling/train/checkpoint/finite.h"
 #include "starling/train/run/copy_tensors.h"
 #include "starling/train/run/launch_id.h"
 #include "starling/train/run/refusal.h"
@@ -53,6 +55,19 @@ Checkpoint run_checkpoint(std::int64_t step, const RunParts& parts, nlohmann::js
     for (auto& tensor : tensors_of(*callback)) checkpoint.tensors.push_back(std::move(tensor));
   }
   return checkpoint;
+}
+
+std::string first_non_finite(const RunParts& parts) {
+  const auto first = [](const std::vector<NamedTensor>& tensors) {
+    const auto bad =
+        std::find_if(tensors.begin(), tensors.end(), [](const auto& one) { return !all_finite(one.tensor); });
+    return bad == tensors.end() ? std::string() : bad->name;
+  };
+  std::string name = first(tensors_of_run(parts));
+  for (const auto& callback : parts.callbacks) {
+    if (name.empty()) name = first(tensors_of(*callback));
+  }
+  return name;
 }
 
 std::vector<std::string> restore_run(const Checkpoint& checkpoint, const RunParts& parts) {

@@ -20,6 +20,9 @@ struct RunParts {
 // environment facts, added to `extra`. The tensors are the run's own, not copies.
 Checkpoint run_checkpoint(std::int64_t step, const RunParts& parts, nlohmann::json extra);
 
+// First tensor of that state that holds an infinity or NaN, by its name in a checkpoint; empty if none does.
+std::string first_non_finite(const RunParts& parts);
+
 // Restores a checkpoint. Returns a sentence for each environment fact that differs and each callback without saved
 // state. Throws, before anything is written, if a tensor is missing or has another type.
 std::vector<std::string> restore_run(const Checkpoint& checkpoint, const RunParts& parts);

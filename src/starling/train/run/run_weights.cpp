@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <optional>
 
 #include "starling/base/error.h"
@@ -12,9 +13,14 @@
 namespace starling::train {
 namespace {
 
-// Never silently an older one: whoever wants that says so.
-Failure damaged(const std::string& which, const std::string& reason, const std::string& instead) {
-  return failure("[run] expected the {} checkpoint to be sound, got: {} (choose another{})", which, reason, instead);
+// Steps whose checkpoints are sound, newest first: "100, 50"; "none".
+std::string sound_steps(const std::filesystem::path& run) {
+  const CheckpointFolder all(run / "checkpoints");
+  const auto steps = all.steps();
+  std::vector<std::int64_t> sound;
+  std::copy_if(steps.rbegin(), steps.rend(), std::back_inserter(sound),
+               [&](std::int64_t step) { return all.load(step).ok(); });
+  return sound.empty() ? "none" : fmt::format("{}", fmt::join(sound, ", "));
 }
 
 // What there is to choose from: "50, 100".
@@ -23,13 +29,22 @@ std::string known_steps(const std::filesystem::path& run) {
   return steps.empty() ? "none" : fmt::format("{}", fmt::join(steps, ", "));
 }
 
-Result<Checkpoint> newest(const std::filesystem::path& folder, const std::string& which) {
+// Never silently an older one: whoever wants that says so.
+Failure damaged(const std::filesystem::path& run, const std::string& which, const std::string& reason) {
+  const std::string sound = sound_steps(run);
+  const std::string instead = which == "best" ? "latest" : sound.substr(0, sound.find(','));
+  return failure(
+      "[run] expected the {} checkpoint to be sound, got: {} (sound are those of steps {}; choose one, as by "
+      "--checkpoint {})",
+      which, reason, sound, instead);
+}
+
+Result<Checkpoint> newest(const std::filesystem::path& run, const std::filesystem::path& folder,
+                          const std::string& which) {
   auto loaded = CheckpointFolder(folder).load_latest();
   if (!loaded) return loaded.failure();
   if (loaded->skipped.empty()) return std::move(loaded->checkpoint);
-  return damaged(which, loaded->skipped.front(),
-                 which == "best" ? ", as by --checkpoint latest"
-                                 : fmt::format(", as by --checkpoint {}", loaded->checkpoint.step));
+  return damaged(run, which, loaded->skipped.front());
 }
 
 // Metric and value for which a checkpoint was kept as the best, from the callback's state.
@@ -54,15 +69,16 @@ bool better(const Kept& a, const Kept& b) {
 
 // Compares values of the metric that the newest was kept for: after a rollback, a later checkpoint need not be the
 // best.
-Result<Checkpoint> best(const std::filesystem::path& folder) {
-  auto chosen = newest(folder, "best");
+Result<Checkpoint> best(const std::filesystem::path& run) {
+  const std::filesystem::path folder = run / "checkpoints-best";
+  auto chosen = newest(run, folder, "best");
   if (!chosen) return chosen;
   auto why = why_kept(*chosen);
   const CheckpointFolder all(folder);
   for (const std::int64_t step : all.steps()) {
     if (!why || step == chosen->step) continue;
     auto other = all.load(step);
-    if (!other) return damaged("best", other.error(), ", as by --checkpoint latest");
+    if (!other) return damaged(run, "best", other.error());
     const auto its = why_kept(*other);
     if (!its || !better(*its, *why)) continue;
     chosen = std::move(other);
@@ -74,9 +90,9 @@ Result<Checkpoint> best(const std::filesystem::path& folder) {
 }  // namespace
 
 Result<Checkpoint> load_run_checkpoint(const std::filesystem::path& run, const std::string& which) {
-  if (which == "latest") return newest(run / "checkpoints", "latest");
+  if (which == "latest") return newest(run, run / "checkpoints", "latest");
   if (which == "best") {
-    if (!CheckpointFolder(run / "checkpoints-best").steps().empty()) return best(run / "checkpoints-best");
+    if (!CheckpointFolder(run / "checkpoints-best").steps().empty()) return best(run);
     return failure(
         "[run] expected a best checkpoint in {}, got none: it is kept where train.best names a metric when the run is "
         "trained (--set train.best=accuracy); there are the steps {}",

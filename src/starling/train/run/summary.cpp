@@ -1,9 +1,9 @@
 #include "starling/train/run/summary.h"
 
 #include <nlohmann/json.hpp>
-#include <system_error>
 
 #include "starling/base/file.h"
+#include "starling/base/folder.h"
 #include "starling/train/ranks/report.h"
 
 namespace starling {
@@ -15,6 +15,7 @@ std::string to_json(const Summary& summary) {
       {"peak_bytes", summary.peak_bytes}, {"weights_hash", summary.weights_hash}};
   if (summary.interrupted) json["interrupted"] = true;
   if (summary.started > 0) json["started"] = summary.started;
+  if (summary.rollbacks > 0) json["rollbacks"] = summary.rollbacks;
   if (!summary.ranks.empty()) {
     std::vector<RankStats> stats;
     nlohmann::ordered_json& ranks = json["ranks"] = nlohmann::ordered_json::array();
@@ -31,9 +32,7 @@ std::string to_json(const Summary& summary) {
 }
 
 Result<void> write_summary(const std::filesystem::path& folder, const Summary& summary) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) return failure("[summary] expected to create {}, got: {}", folder.string(), error.message());
+  if (auto made = make_folders(folder); !made) return made;
   return write_file_atomically(folder / "summary.json", to_json(summary));
 }
 

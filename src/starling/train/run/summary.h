@@ -28,6 +28,7 @@ struct Summary {
   std::string weights_hash{};
   double wait_share = 0;     // share of the training time spent waiting for data
   std::int64_t skipped = 0;  // updates skipped for non-finite gradients
+  int rollbacks = 0;         // to a checkpoint, for values that were not finite; written only where there were some
   std::string strategy{};    // name of the distribution strategy; empty: one worker
   std::vector<RankSummary> ranks{};
   bool interrupted = false;  // stopped on request before its end; written only where true

@@ -8,6 +8,7 @@
 #include "starling/base/bytes.h"
 #include "starling/base/error.h"
 #include "starling/base/file.h"
+#include "starling/base/mapped_guard.h"
 #include "starling/base/safe_path.h"
 #include "starling/data/formats/safetensors.h"
 #include "starling/graph/parser.h"
@@ -186,6 +187,7 @@ TensorList SavedModel::run(std::span<const Tensor> inputs) {
   State::Entry& entry = state_->entry_for(batch);
   for (const auto& type : entry.outputs) outputs.push_back(empty(type.shape, type.dtype));
   entry.program->run(dense, {outputs.data(), outputs.size()});
+  check_mapped_files();  // weights may be views of a file
   return outputs;
 }
 

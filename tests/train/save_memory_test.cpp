@@ -1,0 +1,122 @@
+// Memory of saves: what they hold beside the state of the run is bounded. Measured in processes of their own, by their
+// peak.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/shape_ops.h"
+#include "starling/train/checkpoint/background_saver.h"
+#include "testing/temporary_folder.h"
+
+namespace starling::train {
+namespace {
+
+constexpr std::int64_t kMegabyte = 1 << 20;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;  // sanitizers need memory of their own
+#else
+constexpr bool kSanitized = false;
+#endif
+
+std::int64_t peak_megabytes() {
+  rusage used{};
+  ::getrusage(RUSAGE_SELF, &used);
+  return used.ru_maxrss / 1024;
+}
+
+// A state of eight tensors of 16 MB.
+Checkpoint large() {
+  Checkpoint made{.step = 1, .tensors = {}};
+  for (int i = 0; i < 8; ++i)
+    made.tensors.push_back({"t" + std::to_string(i), full({16 * kMegabyte / 4}, i + 0.5, DType::f32)});
+  return made;
+}
+
+// Saves as a run with train.best does, two at a time.
+void save_twice(const std::filesystem::path& folder, const Checkpoint& state, std::uint64_t most) {
+  BackgroundSaver latest(CheckpointFolder(folder / "latest"), most / 2);
+  BackgroundSaver best(CheckpointFolder(folder / "best"), most / 2);
+  latest.save(state);
+  best.save(state);
+  latest.wait()->result.value();
+  best.wait()->result.value();
+}
+
+// Body of the measured process; not a test of its own.
+TEST(SaveMemory, DISABLED_OfThisProcess) {
+  const char* folder = std::getenv("STARLING_TEST_FOLDER");
+  const char* most = std::getenv("STARLING_TEST_MOST");
+  ASSERT_TRUE(folder != nullptr && most != nullptr) << "started by the other tests";
+  const bool strided = std::string(most) == "strided";
+  const Checkpoint state =
+      strided ? Checkpoint{.step = 1, .tensors = {{"t", transpose(full({3000, 4096}, 1.5, DType::f32), {1, 0})}}}
+              : large();
+  ASSERT_NE(state.tensors[0].tensor.contiguous(), strided);
+  const std::int64_t before = peak_megabytes();
+  if (strided) {
+    CheckpointFolder(folder).save(state).value();
+  } else {
+    save_twice(folder, state, std::stoull(most) * kMegabyte);
+  }
+  testing::write_text(std::filesystem::path(folder) / "grown", std::to_string(peak_megabytes() - before));
+}
+
+// Megabytes by which the peak of a process grows that saves so.
+std::int64_t grown(const std::filesystem::path& folder, const std::string& most) {
+  const std::string command = fmt::format(
+      "STARLING_TEST_FOLDER='{}' STARLING_TEST_MOST={} '{}' --gtest_filter=SaveMemory.DISABLED_OfThisProcess "
+      "--gtest_also_run_disabled_tests >'{}/log' 2>&1",
+      folder.string(), most, std::filesystem::read_symlink("/proc/self/exe").string(), folder.string());
+  EXPECT_EQ(std::system(command.c_str()), 0) << testing::read_text(folder / "log");
+  const std::string told = testing::read_text(folder / "grown");
+  return told.empty() ? -1 : std::stoll(told);
+}
+
+TEST(SaveMemory, IsBoundedForTwoSavesAtATime) {
+  if (kSanitized) GTEST_SKIP();
+  const testing::TemporaryFolder folder;
+  const std::int64_t bounded = grown(folder.path(), "64");
+  EXPECT_TRUE(bounded >= 0 && bounded <= 64 + 16) << bounded;
+}
+
+TEST(SaveMemory, IsHardlyAnyWhereNoneIsAllowedAndCopiesWhereTheyAre) {
+  if (kSanitized) GTEST_SKIP();
+  const testing::TemporaryFolder folder;
+  const std::int64_t none = grown(folder.path(), "0");
+  EXPECT_TRUE(none >= 0 && none <= 16) << none;
+  EXPECT_GE(grown(folder.path(), "256"), 200) << "the measure shows copies";
+}
+
+TEST(SaveMemory, OfATensorWithStridesIsOnePiece) {
+  if (kSanitized) GTEST_SKIP();
+  const testing::TemporaryFolder folder;
+  const std::int64_t piece = grown(folder.path(), "strided");  // 49 MB in all
+  EXPECT_TRUE(piece >= 0 && piece <= 16) << piece;
+  const auto loaded = CheckpointFolder(folder.path()).load(1).value();
+  EXPECT_EQ(loaded.tensors[0].tensor.shape(), (Shape{4096, 3000}));
+}
+
+TEST(SaveMemory, IsNotPaidForByLaterValues) {
+  for (const std::uint64_t most : {std::uint64_t{0}, std::uint64_t{100}, std::uint64_t{1} << 30}) {
+    const testing::TemporaryFolder folder;
+    const CheckpointFolder checkpoints(folder.path(), {.shard_bytes = 150});
+    BackgroundSaver saver(checkpoints, most);
+    Checkpoint state{.step = 3, .tensors = {}};
+    for (int i = 0; i < 6; ++i) state.tensors.push_back({"t" + std::to_string(i), full({20}, i, DType::f32)});
+    saver.save(state);
+    for (auto& [name, tensor] : state.tensors) copy_into(tensor, full(tensor.shape(), -1.0, tensor.dtype()));
+    ASSERT_TRUE(saver.wait()->result);
+    const auto loaded = checkpoints.load(3).value();
+    ASSERT_EQ(loaded.tensors.size(), 6U);
+    for (const auto& [name, tensor] : loaded.tensors)
+      EXPECT_EQ(tensor.to_vector(), std::vector<double>(20, name[1] - '0')) << name << " with " << most;
+  }
+}
+
+}  // namespace
+}  // namespace starling::train
