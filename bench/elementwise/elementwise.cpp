@@ -77,9 +77,9 @@ void add_rest(std::vector<Case>& cases, Arrays& a) {
   cases.push_back({"softmax 1000", 2, [&] { kernels::softmax(a.x.data(), a.z.data(), kRows, kCols); }});
   cases.push_back({"softmax 10", 2, [&] { kernels::softmax(a.x.data(), a.z.data(), kCount / 10, 10); }});
   cases.push_back({"sgd momentum", 5, [&] {
-                     const float lr = 1e-9f;
+                     const double lr = 1e-9;
                      const kernels::SgdTensor<float> all[] = {{a.z.data(), a.x.data(), a.y.data(), kCount}};
-                     sgd_update<float>(all, &lr, {.momentum = 0.9, .weight_decay = 1e-9});
+                     sgd_update<float>(all, lr, {.momentum = 0.9, .weight_decay = 1e-9});
                    }});
   cases.push_back({"uniform", 1, [&] { kernels::fill_uniform(a.z.data(), kCount, PhiloxKey{1, 2, 3}, 0); }});
   cases.push_back({"normal", 1, [&] { kernels::fill_normal(a.z.data(), kCount, PhiloxKey{1, 2, 3}, 0); }});

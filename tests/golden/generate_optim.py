@@ -28,7 +28,7 @@ GIVEN = random.normal(0, 1, (STEPS, COUNT))
 
 
 def f32(x):
-    """Rates are kept in f32."""
+    """Rates of f32 weights are; the tests of f64 weights round theirs alike."""
     return float(numpy.float32(x))
 
 

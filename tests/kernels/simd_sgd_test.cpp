@@ -19,7 +19,7 @@ void expect_update(const SgdOptions& options, int threads, double tolerance) {
   std::vector<Unaligned<T>> w, g, v;
   std::vector<std::vector<double>> want;
   std::vector<SgdTensor<T>> tensors;
-  const float lr = 0.1f;
+  const double lr = 0.1;
   unsigned seed = 0;
   for (const std::int64_t n : sizes) {
     for (auto* arrays : {&w, &g, &v}) {
@@ -34,11 +34,11 @@ void expect_update(const SgdOptions& options, int threads, double tolerance) {
       const double velocity = (options.momentum == 0 ? 0 : options.momentum * static_cast<double>(v[k][i])) + decayed;
       const double direction = options.nesterov ? decayed + options.momentum * velocity : velocity;
       want.resize(k + 1);
-      want[k].push_back(static_cast<double>(w[k][i]) - static_cast<double>(lr) * direction);
+      want[k].push_back(static_cast<double>(w[k][i]) - lr * direction);
     }
   }
   want.resize(w.size());
-  sgd_update<T>(tensors, &lr, options);
+  sgd_update<T>(tensors, lr, options);
   for (std::size_t k = 0; k < w.size(); ++k) {
     EXPECT_TRUE(w[k].intact() && v[k].intact());
     for (std::int64_t i = 0; i < sizes[k]; ++i) ASSERT_NEAR(w[k][i], want[k][static_cast<std::size_t>(i)], tolerance);
@@ -61,20 +61,20 @@ TEST(Sgd, UpdatesManyTensorsAsTheFormulaSays) {
 TEST(Sgd, KeepsTheVelocityAndReadsTheRateAtEachCall) {
   std::vector<float> w(20, 1.0f), g(20, 2.0f), v(20, 0.0f);
   const SgdTensor<float> tensors[] = {{w.data(), g.data(), v.data(), 20}};
-  float lr = 0.5f;
-  sgd_update<float>(tensors, &lr, {.momentum = 0.5});
+  double lr = 0.5;
+  sgd_update<float>(tensors, lr, {.momentum = 0.5});
   EXPECT_EQ(v[19], 2.0f);
   EXPECT_EQ(w[19], 0.0f);
-  lr = 1.0f;
-  sgd_update<float>(tensors, &lr, {.momentum = 0.5});
+  lr = 1;
+  sgd_update<float>(tensors, lr, {.momentum = 0.5});
   EXPECT_EQ(v[19], 3.0f);
   EXPECT_EQ(w[19], -3.0f);
 }
 
 TEST(Sgd, RefusesMomentumWithoutAVelocity) {
-  float w = 1, g = 1, lr = 1;
+  float w = 1, g = 1;
   const SgdTensor<float> tensors[] = {{&w, &g, nullptr, 1}};
-  EXPECT_THROW(sgd_update<float>(tensors, &lr, {.momentum = 0.9}), Error);
+  EXPECT_THROW(sgd_update<float>(tensors, 1, {.momentum = 0.9}), Error);
 }
 
 }  // namespace

@@ -24,10 +24,11 @@ struct Exchanged {
   std::uint64_t bytes = 0, calls = 0;
 };
 
-Exchanged last_step(int ranks, std::int64_t accumulate, double clip_norm) {
-  RankRun recipe{.ranks = ranks,
-                 .options = {.epochs = 2, .batch = 16, .accumulate = accumulate, .clip_norm = clip_norm},
-                 .data = splits(points(128))};
+Exchanged last_step(int ranks, std::int64_t accumulate, double clip_norm, Precision precision = Precision::f32) {
+  RankRun recipe{
+      .ranks = ranks,
+      .options = {.epochs = 2, .batch = 16, .accumulate = accumulate, .clip_norm = clip_norm, .precision = precision},
+      .data = splits(points(128))};
   recipe.options.hash_every = 0;
   std::vector<dist::OpCounters> before(static_cast<std::size_t>(ranks)), now = before;
   recipe.callbacks = [&](Trainer& trainer, int rank) {
@@ -57,6 +58,10 @@ TEST(AccumulatingRanks, ExchangeGradientsOnceAStep) {
     EXPECT_LE(four.calls, 1 + 4 * scalars);
     EXPECT_EQ(words(last_step(ranks, 4, 0.5)), words(four)) << "clipping needs no exchange of its own";
     EXPECT_EQ(words(last_step(ranks, 1, 0.5)), words(one)) << "clipping needs no exchange of its own";
+    for (const std::int64_t accumulate : {1, 4}) {
+      EXPECT_EQ(words(last_step(ranks, accumulate, 0.5, Precision::f16)), words(accumulate == 1 ? one : four))
+          << "nor does a loss scale";
+    }
   }
 }
 

@@ -18,11 +18,9 @@ namespace {
 
 constexpr double kLeastScale = 0x1p-24;  // the inverse of a smaller scale nears infinity: no gradient would be finite
 
-// Gradient to test for overflow: the unscaled one for narrow floats, which a scale below 1 can make infinite when
-// divided out. f32 has the range, and testing the scaled one leaves the product free to be fused into the update.
-Tensor tested(const Tensor& gradient, const Tensor& unscaled) {
-  const Tensor& one = gradient.dtype() == DType::f32 ? gradient : unscaled;
-  return is_row_sparse(one) ? row_values(one) : one;
+// True if all numbers of a gradient are finite.
+Tensor is_sound(const Tensor& gradient) {
+  return all(isfinite(is_row_sparse(gradient) ? row_values(gradient) : gradient));
 }
 
 }  // namespace
@@ -56,8 +54,13 @@ Tensor LossScaler::unscale(const std::vector<Tensor>& parameters) const {
   for (const auto& parameter : parameters) {
     const Tensor gradient = parameter.grad();
     if (!gradient.defined()) continue;
+    // Narrow floats are tested unscaled: dividing by a scale below 1 can make them infinite. f32 has the range, and
+    // testing the scaled one leaves the product free to be fused into the update; before it is made, so that ranks have
+    // reduced the gradient and do not reduce the product, too.
+    const bool wide = gradient.dtype() == DType::f32;
+    Tensor one = wide ? is_sound(gradient) : Tensor();
     const Tensor unscaled = scaled_gradient(gradient, inverse);
-    const Tensor one = all(isfinite(tested(gradient, unscaled)));
+    if (!wide) one = is_sound(unscaled);
     finite = finite.defined() ? logical_and(finite, one) : one;
     parameter.set_grad(unscaled);
   }

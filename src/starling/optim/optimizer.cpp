@@ -1,5 +1,6 @@
 #include "starling/optim/optimizer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -16,6 +17,12 @@ namespace {
 
 Tensor make_scalar(double value, DType dtype, Device device) {
   return starling::to(from_doubles({&value, 1}, {}, dtype), device);
+}
+
+// Weights of f64 alone have a learning rate of f64: rounded to f32 it is off in the eighth digit.
+DType group_rate_type(const std::vector<Tensor>& parameters) {
+  const auto wide = [](const Tensor& parameter) { return parameter.defined() && parameter.dtype() == DType::f64; };
+  return !parameters.empty() && std::all_of(parameters.begin(), parameters.end(), wide) ? DType::f64 : DType::f32;
 }
 
 }  // namespace
@@ -38,11 +45,15 @@ Optimizer::Optimizer(std::vector<ParameterGroup> groups, const Setup& setup)
   for (const auto& slot : slots_)
     check(seen.insert(slot.targets[0].impl()).second, "[{}] expected every parameter once, got '{}' again", name_,
           slot.targets[0].name());
-  const Tensor base = add_scalar("lr", setup.lr, DType::f32);
-  for (std::size_t i = 0; i < groups_.size(); ++i)
-    rates_.push_back(groups_[i].lr_scale == 1
-                         ? base
-                         : add_scalar("group" + std::to_string(i) + ".lr", setup.lr * groups_[i].lr_scale, DType::f32));
+  const auto rate_type = [&](const ParameterGroup& group) { return group_rate_type(group.parameters); };
+  const Tensor base = add_scalar("lr", setup.lr, rate_type(groups_[0]));
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    const ParameterGroup& group = groups_[i];
+    rates_.push_back(
+        group.lr_scale == 1 && rate_type(group) == base.dtype()
+            ? base
+            : add_scalar("group" + std::to_string(i) + ".lr", setup.lr * group.lr_scale, rate_type(group)));
+  }
   if (setup.counts) count_ = add_scalar("step", 0, DType::i64);
 }
 
@@ -113,9 +124,10 @@ double Optimizer::lr() const { return scalars_[0].item(); }
 
 void Optimizer::set_lr(double lr) {
   check(lr >= 0 && std::isfinite(lr), "[{}] expected a learning rate of at least 0, got {}", name_, lr);
-  copy_into(scalars_[0], make_scalar(lr, DType::f32, kCpu));
+  const auto write = [](const Tensor& rate, double value) { copy_into(rate, make_scalar(value, rate.dtype(), kCpu)); };
+  write(scalars_[0], lr);
   for (std::size_t i = 0; i < groups_.size(); ++i) {
-    if (groups_[i].lr_scale != 1) copy_into(rates_[i], make_scalar(lr * groups_[i].lr_scale, DType::f32, kCpu));
+    if (!same(rates_[i], scalars_[0])) write(rates_[i], lr * groups_[i].lr_scale);
   }
 }
 

@@ -12,8 +12,9 @@
 namespace starling::op {
 
 // Optimizer updates: one op per rule, each for any number n of tensors in one pass over memory. Operands are
-//   all n weights, all n of the first state, …, all n gradients, then scalars: lr f32[], t i64[] (steps, this one
-//   included), mu f64[] or f32[] if the rule has them, factor f32[] if `scaled`, skip bool[] if `guarded`;
+//   all n weights, all n of the first state, …, all n gradients, then scalars: lr f32[] (f64[] for weights of f64), t
+//   i64[] (steps, this one included), mu f64[] or f32[] if the rule has them, factor f32[] if `scaled`, skip bool[] if
+//   `guarded`;
 // results are the weights and states, and may overwrite them. `scaled` multiplies the gradients by the factor first;
 // `guarded` leaves everything unchanged if skip is true. Arithmetic is in the weights' dtype; computations on scalars
 // alone, such as bias corrections, are in double.

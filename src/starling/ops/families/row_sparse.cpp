@@ -10,6 +10,7 @@
 #include "starling/ops/def/call_site.h"
 #include "starling/ops/def/costs.h"
 #include "starling/ops/def/embedding.h"
+#include "starling/ops/def/learning_rate.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/row_sparse.h"
 #include "starling/ops/def/rules.h"
@@ -100,7 +101,8 @@ Types infer_sgd_rows(const InferCall& call) {
   check(ranks && call.in[0] == whole && call.in[1] == whole,
         "[sgd_update_rows] expected w and v alike, and values like their rows, got {}, {} and {}",
         to_string(call.in[0]), to_string(call.in[1]), to_string(call.in[3]));
-  check(call.in[4] == TensorType{DType::f32, {}}, "[sgd_update_rows] expected lr f32[], got {}", to_string(call.in[4]));
+  check(op::is_rate(call.in[4], call.in[0]), "[sgd_update_rows] expected lr f32[], or f64[] for weights of f64, got {}",
+        to_string(call.in[4]));
   return {call.in[0], call.in[1]};
 }
 

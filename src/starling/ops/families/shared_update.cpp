@@ -6,6 +6,7 @@
 #include "starling/ops/api/state.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/costs.h"
+#include "starling/ops/def/learning_rate.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 #include "starling/ops/def/state.h"
@@ -17,7 +18,8 @@ Types infer_sgd_rows(const InferCall& call) {
   rules::expect_float(call);
   const std::int64_t begin = call.attrs.as<op::RowsSgdAttrs>().begin;
   const Shape &w = call.in[0].shape, &a = call.in[2].shape, &b = call.in[3].shape;
-  check(call.in[4] == TensorType{DType::f32, {}}, "[matmul_sgd_rows] expected lr f32[], got {}", to_string(call.in[4]));
+  check(op::is_rate(call.in[4], call.in[0]), "[matmul_sgd_rows] expected lr f32[], or f64[] for weights of f64, got {}",
+        to_string(call.in[4]));
   check(w.rank() == 2 && call.in[0] == call.in[1], "[matmul_sgd_rows] expected matrices w and v alike, got {} and {}",
         to_string(call.in[0]), to_string(call.in[1]));
   const bool fits = a.rank() == 2 && b.rank() == 2 && a[0] == b[0] && b[1] == w[1] && begin >= 0 &&

@@ -7,6 +7,7 @@
 #include "starling/ops/api/row_sparse.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/costs.h"
+#include "starling/ops/def/learning_rate.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/row_sparse.h"
 #include "starling/ops/def/rules.h"
@@ -65,8 +66,8 @@ OpDef source(std::string name, std::string doc) {
 
 void expect_lr(const InferCall& call) {
   check(!call.in.empty(), "[{}] expected operands, got none", call.op.name);
-  check(call.in.back() == TensorType{DType::f32, {}}, "[{}] expected lr f32[], got {}", call.op.name,
-        to_string(call.in.back()));
+  check(op::is_rate(call.in.back(), call.in[0]), "[{}] expected lr f32[], or f64[] for weights of f64, got {}",
+        call.op.name, to_string(call.in.back()));
 }
 
 Types infer_sgd(const InferCall& call) {

@@ -76,7 +76,8 @@ void expect_scalar(const InferCall& call, std::size_t& at, DType dtype, const ch
 
 template <class A>
 void expect_scalars(const InferCall& call, const A& attrs, std::size_t at) {
-  expect_scalar(call, at, DType::f32, "lr");
+  const bool wide = call.in[0].dtype == DType::f64 && call.in[at].dtype == DType::f64;
+  expect_scalar(call, at, wide ? DType::f64 : DType::f32, "lr");
   if (A::kScalars > 1) expect_scalar(call, at, DType::i64, "t");
   if (A::kScalars > 2) expect_scalar(call, at, call.in[at].dtype == DType::f64 ? DType::f64 : DType::f32, "mu");
   if (attrs.scaled) expect_scalar(call, at, DType::f32, "a factor");

@@ -7,6 +7,7 @@
 #include "starling/kernels/cpu/update/in_place.h"
 #include "starling/kernels/cpu/update/sgd.h"
 #include "starling/kernels/kernel_table.h"
+#include "starling/kernels/learning_rate.h"
 #include "starling/kernels/reference/element.h"
 #include "starling/ops/def/state.h"
 
@@ -21,6 +22,7 @@ struct SgdRows {
   std::int64_t all, rows, n, width;
   RowAdd<T> add;
   int threads;
+  DType rate;
 
   std::size_t scratch() const {
     return sort_bytes(n) + static_cast<std::size_t>(threads) * static_cast<std::size_t>(width) * sizeof(T);
@@ -28,7 +30,7 @@ struct SgdRows {
   void operator()(const Launch& launch) const {
     const auto* given = static_cast<const std::int64_t*>(launch.in[2]);
     const auto* values = static_cast<const T*>(launch.in[3]);
-    const auto* lr = static_cast<const float*>(launch.in[4]);
+    const double lr = read_rate(rate, launch.in[4]);
     check_indices(given, n, rows, "sgd_update_rows");
     T *w = in_place<T>(launch, 0, all), *v = in_place<T>(launch, 1, all);
     if (n == 0 || width == 0) return;
@@ -65,7 +67,8 @@ std::unique_ptr<Plan> plan_sgd_rows(const PlanRequest& request) {
                          request.in[2].shape[0],
                          width,
                          RowAdd<T>(width),
-                         std::max(request.threads, 1)};
+                         std::max(request.threads, 1),
+                         request.in[4].dtype};
     return make_plan(run.scratch(), run);
   });
 }

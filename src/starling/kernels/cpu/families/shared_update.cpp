@@ -4,6 +4,7 @@
 #include "starling/kernels/cpu/update/in_place.h"
 #include "starling/kernels/cpu/update/sgd.h"
 #include "starling/kernels/kernel_table.h"
+#include "starling/kernels/learning_rate.h"
 
 namespace starling::kernels {
 namespace {
@@ -24,13 +25,14 @@ std::unique_ptr<Plan> plan_f64(const PlanRequest& request, const BatchedProduct&
   const SgdOptions options{a.momentum, a.weight_decay, false};
   const Rows rows(request);
   const std::size_t aligned = (static_cast<std::size_t>(rows.elements) * sizeof(double) + 63) / 64 * 64;
+  const DType rate = request.in[4].dtype;
   return make_plan(aligned + product.scratch_bytes(), [=](const Launch& l) {
     auto* gradient = static_cast<double*>(l.scratch);
     gemm(product.plan, static_cast<const double*>(l.in[2]), static_cast<const double*>(l.in[3]), gradient, false,
          static_cast<std::byte*>(l.scratch) + aligned);
     const SgdTensor<double> tensor{in_place<double>(l, 0, rows.whole) + rows.skipped, gradient,
                                    in_place<double>(l, 1, rows.whole) + rows.skipped, rows.elements};
-    sgd_update<double>({&tensor, 1}, static_cast<const float*>(l.in[4]), options);
+    sgd_update<double>({&tensor, 1}, read_rate(rate, l.in[4]), options);
   });
 }
 

@@ -7,12 +7,11 @@
 #include "starling/kernels/cpu/update/in_place.h"
 #include "starling/kernels/cpu/update/sgd.h"
 #include "starling/kernels/kernel_table.h"
+#include "starling/kernels/learning_rate.h"
 #include "starling/ops/def/state.h"
 
 namespace starling::kernels {
 namespace {
-
-const float* rate(const Launch& launch, std::size_t i) { return static_cast<const float*>(launch.in[i]); }
 
 // (w…, v…, g…, lr) → (w…, v…); the list of tensors is built in scratch.
 template <class T>
@@ -22,6 +21,7 @@ std::unique_ptr<Plan> plan_sgd_as(const PlanRequest& request) {
   const std::size_t count = request.in.size() / 3;
   std::vector<std::int64_t> sizes;
   for (std::size_t i = 0; i < count; ++i) sizes.push_back(request.in[i].shape.numel());
+  const DType rate = request.in.back().dtype;
   return make_plan(count * sizeof(SgdTensor<T>), [=](const Launch& launch) {
     auto* tensors = static_cast<SgdTensor<T>*>(launch.scratch);
     for (std::size_t i = 0; i < count; ++i) {
@@ -29,7 +29,7 @@ std::unique_ptr<Plan> plan_sgd_as(const PlanRequest& request) {
       T* velocity = in_place<T>(launch, count + i, sizes[i]);
       new (tensors + i) SgdTensor<T>{weight, static_cast<const T*>(launch.in[2 * count + i]), velocity, sizes[i]};
     }
-    sgd_update<T>({tensors, count}, rate(launch, 3 * count), options);
+    sgd_update<T>({tensors, count}, read_rate(rate, launch.in[3 * count]), options);
   });
 }
 
@@ -44,12 +44,13 @@ std::unique_ptr<Plan> plan_matmul_sgd_f64(const PlanRequest& request, const Batc
   const SgdOptions options{a.momentum, a.weight_decay, false};
   const auto n = request.in[0].shape.numel();
   const std::size_t aligned = (static_cast<std::size_t>(n) * sizeof(double) + 63) / 64 * 64;
+  const DType rate = request.in.back().dtype;
   return make_plan(aligned + product.scratch_bytes(), [=](const Launch& l) {
     auto* gradient = static_cast<double*>(l.scratch);
     gemm(product.plan, static_cast<const double*>(l.in[2]), static_cast<const double*>(l.in[3]), gradient, false,
          static_cast<std::byte*>(l.scratch) + aligned);
     const SgdTensor<double> tensor{in_place<double>(l, 0, n), gradient, in_place<double>(l, 1, n), n};
-    sgd_update<double>({&tensor, 1}, rate(l, 4), options);
+    sgd_update<double>({&tensor, 1}, read_rate(rate, l.in[4]), options);
   });
 }
 
@@ -63,7 +64,8 @@ std::unique_ptr<Plan> plan_matmul_sgd(const PlanRequest& request) {
   const auto n = request.in[0].shape.numel();
   const auto momentum = static_cast<float>(a.momentum), decay = static_cast<float>(a.weight_decay);
   return make_plan(product->scratch_bytes(), [=, plan = product->plan](const Launch& l) {
-    const GemmSgd sgd{in_place<float>(l, 0, n), in_place<float>(l, 1, n), rate(l, 4), momentum, decay};
+    const GemmSgd sgd{in_place<float>(l, 0, n), in_place<float>(l, 1, n), static_cast<const float*>(l.in[4]), momentum,
+                      decay};
     GemmEpilogue epilogue;
     epilogue.sgd = &sgd;
     gemm(plan, static_cast<const float*>(l.in[2]), static_cast<const float*>(l.in[3]), nullptr, epilogue, l.scratch);

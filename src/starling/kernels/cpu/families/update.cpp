@@ -9,15 +9,19 @@
 #include "starling/kernels/cpu/update/in_place.h"
 #include "starling/kernels/cpu/update/update.h"
 #include "starling/kernels/kernel_table.h"
+#include "starling/kernels/learning_rate.h"
 #include "update_rules.gen.h"
 
 namespace starling::kernels {
 namespace {
 
-// dtype of the third scalar, if a rule has one.
+// dtypes of the scalars that may be f32 or f64: the learning rate and, if a rule has a third, that.
+struct ScalarTypes {
+  DType lr, mu;
+};
 template <class A>
-DType mu_dtype(const PlanRequest& request, std::size_t scalars) {
-  return A::kScalars > 2 ? request.in[scalars + 2].dtype : DType::f64;
+ScalarTypes scalar_types(const PlanRequest& request, std::size_t scalars) {
+  return {request.in[scalars].dtype, A::kScalars > 2 ? request.in[scalars + 2].dtype : DType::f64};
 }
 
 // Values of the scalar operands after the tensors.
@@ -27,14 +31,14 @@ struct Scalars {
 };
 
 template <class A>
-Scalars read_scalars(const A& attrs, DType mu, const Launch& launch, std::size_t at) {
+Scalars read_scalars(const A& attrs, ScalarTypes types, const Launch& launch, std::size_t at) {
   const auto next = [&]<class S>() { return *static_cast<const S*>(launch.in[at++]); };
   Scalars read;
-  read.now.lr = static_cast<double>(next.template operator()<float>());
+  read.now.lr = read_rate(types.lr, launch.in[at++]);
   if (A::kScalars > 1) read.now.t = static_cast<double>(next.template operator()<std::int64_t>());
   if (A::kScalars > 2)
-    read.now.mu =
-        mu == DType::f64 ? next.template operator()<double>() : static_cast<double>(next.template operator()<float>());
+    read.now.mu = types.mu == DType::f64 ? next.template operator()<double>()
+                                         : static_cast<double>(next.template operator()<float>());
   if (attrs.scaled) read.now.factor = static_cast<double>(next.template operator()<float>());
   if (attrs.guarded) read.skip = next.template operator()<bool>();
   return read;
@@ -48,7 +52,7 @@ struct UpdateRun {
   A attrs;
   op::UpdateOperands operands;
   std::vector<std::int64_t> sizes;
-  DType mu;
+  ScalarTypes types;
 
   std::size_t lists() const { return (sizes.size() * sizeof(UpdateTensor<T>) + 63) / 64 * 64; }
   std::size_t scratch() const { return lists() + (kTrusts<A> ? trust_scratch(sizes) : 0); }
@@ -61,7 +65,7 @@ struct UpdateRun {
       for (std::size_t k = 0; k < operands.targets; ++k) tensor->targets[k] = in_place<T>(launch, k * n + i, sizes[i]);
       tensor->gradient = static_cast<const T*>(launch.in[operands.targets * n + i]);
     }
-    const Scalars scalars = read_scalars(attrs, mu, launch, (operands.targets + 1) * n);
+    const Scalars scalars = read_scalars(attrs, types, launch, (operands.targets + 1) * n);
     if (scalars.skip) return;
     const typename NumbersOf<A, T>::type numbers(attrs, scalars.now);
     const std::span<const UpdateTensor<T>> all{tensors, n};
@@ -78,9 +82,9 @@ std::unique_ptr<Plan> plan_update(const PlanRequest& request) {
   const op::UpdateOperands operands = op::update_operands(attrs);
   std::vector<std::int64_t> sizes;
   for (std::size_t i = 0; i < operands.tensors(request.in.size()); ++i) sizes.push_back(request.in[i].shape.numel());
-  const DType mu = mu_dtype<A>(request, (operands.targets + 1) * sizes.size());
+  const ScalarTypes types = scalar_types<A>(request, (operands.targets + 1) * sizes.size());
   return for_floats(request.in[0].dtype, [&]<class T>() {
-    const UpdateRun<A, T> run{attrs, operands, sizes, mu};
+    const UpdateRun<A, T> run{attrs, operands, sizes, types};
     return make_plan(run.scratch(), run);
   });
 }
@@ -93,6 +97,7 @@ struct RowsRun {
   std::int64_t all, rows, n, width;
   RowAdd<T> add;
   int threads;
+  DType lr;
 
   static constexpr std::int64_t kGrain = 16384;  // elements worth a thread
 
@@ -106,7 +111,7 @@ struct RowsRun {
     check_indices(given, n, rows, A::kName.data());
     UpdateTensor<T> whole{{}, nullptr, width};
     for (std::size_t k = 0; k < targets; ++k) whole.targets[k] = in_place<T>(launch, k, all);
-    const Scalars scalars = read_scalars(attrs, DType::f64, launch, targets + 2);
+    const Scalars scalars = read_scalars(attrs, {lr, DType::f64}, launch, targets + 2);
     if (scalars.skip || n == 0 || width == 0) return;
     const UpdateNumbers<T> numbers = typename NumbersOf<A, T>::type(attrs, scalars.now);
     auto* entries = static_cast<RowEntry*>(launch.scratch);
@@ -140,8 +145,15 @@ std::unique_ptr<Plan> plan_update_rows(const PlanRequest& request) {
   const Shape& w = request.in[0].shape;
   const auto width = row_size(w), n = request.in[operands.targets].shape[0];
   return for_floats(request.in[0].dtype, [&]<class T>() {
-    const RowsRun<A, T> run{
-        attrs, operands.targets, w.numel(), w[0], n, width, RowAdd<T>(width), std::max(request.threads, 1)};
+    const RowsRun<A, T> run{attrs,
+                            operands.targets,
+                            w.numel(),
+                            w[0],
+                            n,
+                            width,
+                            RowAdd<T>(width),
+                            std::max(request.threads, 1),
+                            request.in[operands.targets + 2].dtype};
     return make_plan(run.scratch(), run);
   });
 }

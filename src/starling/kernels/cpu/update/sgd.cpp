@@ -98,9 +98,9 @@ constexpr std::int64_t kLineElements = 16;
 
 // Splits all elements of all tensors into one piece per thread, at multiples of a cache line.
 template <class T, class Update>
-void update_all(std::span<const SgdTensor<T>> tensors, const float* lr, const SgdOptions& options, Update update) {
-  const SgdCoefficients<T> k{static_cast<T>(*lr), static_cast<T>(options.momentum),
-                             static_cast<T>(options.weight_decay), options.nesterov};
+void update_all(std::span<const SgdTensor<T>> tensors, double lr, const SgdOptions& options, Update update) {
+  const SgdCoefficients<T> k{static_cast<T>(lr), static_cast<T>(options.momentum), static_cast<T>(options.weight_decay),
+                             options.nesterov};
   std::int64_t lines = 0;
   for (const SgdTensor<T>& t : tensors) {
     check(t.velocity != nullptr || options.momentum == 0, "[sgd] expected a velocity with momentum {}, got null",
@@ -123,7 +123,7 @@ void update_all(std::span<const SgdTensor<T>> tensors, const float* lr, const Sg
 }  // namespace
 
 template <class T>
-void sgd_update(std::span<const SgdTensor<T>> tensors, const float* lr, const SgdOptions& options) {
+void sgd_update(std::span<const SgdTensor<T>> tensors, double lr, const SgdOptions& options) {
   if constexpr (std::is_same_v<T, float>) {
     update_all(tensors, lr, options, HWY_DYNAMIC_DISPATCH(update_f32));
   } else {
@@ -131,8 +131,8 @@ void sgd_update(std::span<const SgdTensor<T>> tensors, const float* lr, const Sg
   }
 }
 
-template void sgd_update(std::span<const SgdTensor<float>>, const float*, const SgdOptions&);
-template void sgd_update(std::span<const SgdTensor<double>>, const float*, const SgdOptions&);
+template void sgd_update(std::span<const SgdTensor<float>>, double, const SgdOptions&);
+template void sgd_update(std::span<const SgdTensor<double>>, double, const SgdOptions&);
 
 }  // namespace starling::kernels
 #endif

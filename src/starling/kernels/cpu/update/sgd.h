@@ -26,9 +26,9 @@ struct SgdOptions {
 // Updates every element of every tensor:
 //   g = gradient + weight_decay * weight;  velocity = momentum * velocity + g
 //   weight -= lr * (nesterov ? g + momentum * velocity : velocity)
-// `lr` is read once per call: a schedule writes it between steps. One parallel region over all tensors, split by
+// One parallel region over all tensors, split by
 // elements. Results do not depend on the threads. Never allocates.
 template <class T>
-void sgd_update(std::span<const SgdTensor<T>> tensors, const float* lr, const SgdOptions& options);
+void sgd_update(std::span<const SgdTensor<T>> tensors, double lr, const SgdOptions& options);
 
 }  // namespace starling::kernels

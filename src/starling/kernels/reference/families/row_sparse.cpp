@@ -5,6 +5,7 @@
 
 #include "starling/base/error.h"
 #include "starling/kernels/kernel_table.h"
+#include "starling/kernels/learning_rate.h"
 #include "starling/kernels/reference/element.h"
 #include "starling/ops/def/state.h"
 
@@ -44,6 +45,7 @@ std::unique_ptr<Plan> plan_sgd_rows(const PlanRequest& request) {
   const auto a = request.attrs.as<op::SgdAttrs>();
   const auto all = request.in[0].shape.numel(), bound = request.in[0].shape[0], n = request.in[2].shape[0],
              width = row_size(request.in[0].shape);
+  const DType rate = request.in[4].dtype;
   return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([=](const Launch& launch) {
       check_rows(launch.in[2], n, bound);
@@ -52,7 +54,7 @@ std::unique_ptr<Plan> plan_sgd_rows(const PlanRequest& request) {
         w[i] = static_cast<const T*>(launch.in[0])[i];
         v[i] = static_cast<const T*>(launch.in[1])[i];
       }
-      const double lr = static_cast<double>(*static_cast<const float*>(launch.in[4]));
+      const double lr = read_rate(rate, launch.in[4]);
       for (const auto& [row, sum] : sums_of<T>(launch.in[2], launch.in[3], n, width)) {
         for (std::int64_t j = 0; j < width; ++j) {
           T &weight = w[row * width + j], &velocity = v[row * width + j];

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "starling/kernels/kernel_table.h"
+#include "starling/kernels/learning_rate.h"
 #include "starling/kernels/reference/element.h"
 #include "starling/kernels/reference/product.h"
 #include "starling/ops/def/state.h"
@@ -26,17 +27,16 @@ struct Step {
   }
 };
 
-double rate(const void* lr) { return static_cast<double>(*static_cast<const float*>(lr)); }
-
 // SGD (w…, v…, g…, lr) → (w…, v…); sgd_update is the case of one tensor.
 std::unique_ptr<Plan> plan_sgd(const PlanRequest& request) {
   const auto a = request.attrs.as<op::SgdAttrs>();
   const std::size_t count = request.in.size() / 3;
+  const DType rate = request.in.back().dtype;
   std::vector<std::int64_t> sizes;
   for (std::size_t i = 0; i < count; ++i) sizes.push_back(request.in[i].shape.numel());
   return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([=](const Launch& launch) {
-      const Step<T> step{a.momentum, a.weight_decay, rate(launch.in[3 * count]), a.nesterov};
+      const Step<T> step{a.momentum, a.weight_decay, read_rate(rate, launch.in[3 * count]), a.nesterov};
       for (std::size_t i = 0; i < count; ++i) {
         const auto *w = static_cast<const T*>(launch.in[i]), *v = static_cast<const T*>(launch.in[count + i]);
         const auto* g = static_cast<const T*>(launch.in[2 * count + i]);
@@ -50,9 +50,10 @@ std::unique_ptr<Plan> plan_sgd(const PlanRequest& request) {
 std::unique_ptr<Plan> plan_matmul_sgd(const PlanRequest& request) {
   const auto a = request.attrs.as<op::MatmulSgdAttrs>();
   const auto product = reference::make_product(request.in[2], request.in[3], a.trans_a, a.trans_b);
+  const DType rate = request.in[4].dtype;
   return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([=](const Launch& launch) {
-      const Step<T> step{a.momentum, a.weight_decay, rate(launch.in[4]), false};
+      const Step<T> step{a.momentum, a.weight_decay, read_rate(rate, launch.in[4]), false};
       const auto *w = static_cast<const T*>(launch.in[0]), *v = static_cast<const T*>(launch.in[1]);
       auto *new_w = static_cast<T*>(launch.out[0]), *new_v = static_cast<T*>(launch.out[1]);
       reference::multiply(product, static_cast<const T*>(launch.in[2]), static_cast<const T*>(launch.in[3]),

@@ -6,6 +6,7 @@
 
 #include "starling/base/error.h"
 #include "starling/kernels/kernel_table.h"
+#include "starling/kernels/learning_rate.h"
 #include "starling/kernels/reference/element.h"
 #include "update_rules.gen.h"
 
@@ -19,9 +20,9 @@ struct Moment : op::UpdateMoment {
 };
 
 template <class A>
-Moment read_moment(const A& attrs, DType mu, const Launch& launch, std::size_t at) {
+Moment read_moment(const A& attrs, DType lr, DType mu, const Launch& launch, std::size_t at) {
   Moment now;
-  now.lr = static_cast<double>(*static_cast<const float*>(launch.in[at++]));
+  now.lr = read_rate(lr, launch.in[at++]);
   if (A::kScalars > 1) now.t = static_cast<double>(*static_cast<const std::int64_t*>(launch.in[at++]));
   if (A::kScalars > 2) now.mu = reference::read<double>(mu, launch.in[at++], 0);
   if (attrs.scaled) now.factor = static_cast<double>(*static_cast<const float*>(launch.in[at++]));
@@ -85,11 +86,11 @@ std::unique_ptr<Plan> plan_update(const PlanRequest& request) {
   std::vector<std::int64_t> sizes;
   for (std::size_t i = 0; i < operands.tensors(request.in.size()); ++i) sizes.push_back(request.in[i].shape.numel());
   const std::size_t scalars = sizes.size() * (operands.targets + 1);
-  const DType mu = A::kScalars > 2 ? request.in[scalars + 2].dtype : DType::f64;
+  const DType lr = request.in[scalars].dtype, mu = A::kScalars > 2 ? request.in[scalars + 2].dtype : DType::f64;
   return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([=](const Launch& launch) {
       const std::size_t n = sizes.size();
-      const Moment now = read_moment(attrs, mu, launch, n * (operands.targets + 1));
+      const Moment now = read_moment(attrs, lr, mu, launch, n * (operands.targets + 1));
       for (std::size_t i = 0; i < n; ++i) {
         const auto* gradient = static_cast<const T*>(launch.in[n * operands.targets + i]);
         update_one(attrs, now, Operands<T>(launch, operands.targets, n, i), gradient, sizes[i]);
@@ -105,11 +106,12 @@ std::unique_ptr<Plan> plan_update_rows(const PlanRequest& request) {
   const Shape& w = request.in[0].shape;
   const std::int64_t all = w.numel(), rows = w[0], n = request.in[targets].shape[0];
   const std::int64_t width = rows > 0 ? all / rows : 0;
+  const DType lr = request.in[targets + 2].dtype;
   return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([=](const Launch& launch) {
       const Operands<T> x(launch, targets, 1, 0);
       for (std::int64_t e = 0; e < all; ++e) x.write(e, x.read(e));
-      const Moment now = read_moment(attrs, DType::f64, launch, targets + 2);
+      const Moment now = read_moment(attrs, lr, DType::f64, launch, targets + 2);
       std::map<std::int64_t, std::vector<double>> sums;
       for (std::int64_t i = 0; i < n; ++i) {
         const auto row = static_cast<const std::int64_t*>(launch.in[targets])[i];
