@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cmath>
 #include <system_error>
 #include <utility>
@@ -15,6 +16,8 @@ namespace starling {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::chrono::milliseconds kSaveBefore{1'000};  // for the save before to end, when the next one is due
 
 constexpr std::int64_t kPatience = 64;  // steps a due checkpoint waits for the ranks to meet
 
@@ -45,10 +48,15 @@ void Checkpoints::attach(Run& run) {
         "[checkpoints] expected a folder for them or for the run, got none");
   folder_ = options_.folder.empty() ? run.plan().folder / "checkpoints" : options_.folder;
   checkpoints_.emplace(folder_, options_.keep);
-  saver_ = options_.background ? std::make_unique<train::BackgroundSaver>(*checkpoints_) : nullptr;
+  saver_ = options_.background ? make_saver() : nullptr;
   best_saver_ = options_.background && !options_.best.empty()
                     ? std::make_unique<train::BackgroundSaver>(best_folder(folder_))
                     : nullptr;
+}
+
+std::unique_ptr<train::BackgroundSaver> Checkpoints::make_saver() const {
+  if (options_.write) return std::make_unique<train::BackgroundSaver>(options_.write);
+  return std::make_unique<train::BackgroundSaver>(*checkpoints_);
 }
 
 bool Checkpoints::resume(Run& run) {
@@ -132,9 +140,20 @@ void Checkpoints::end(Run& run) {
   best_now_ = false;
   if (tried_step_ != run.state().step || due_step_ >= 0) save(run);
   if (saver_) tell(run, saver_->wait());
+  if (skipped_ && skipped_->step == run.state().step) tell(run, saver_->save(*skipped_));
+  skipped_.reset();
+  if (saver_) tell(run, saver_->wait());
   if (best_saver_) tell_best(run, best_saver_->wait());
   if (!options_.best.empty() && best_step_ < 0 && run.state().evaluated_step >= 0 && !run.interrupted())
     run.note(fmt::format("warning: no checkpoint of the best {}: no evaluation told it", options_.best));
+}
+
+// True if the save before is still under way, on a slow disk. Waiting for it would hold up this rank, and with it all
+// others; all have taken part in making the checkpoint, so that only the rank that writes need know.
+bool Checkpoints::still_busy(Run& run, train::BackgroundSaver* saver, std::int64_t step, std::string_view what) const {
+  if (saver == nullptr || saver->idle_within(kSaveBefore)) return false;
+  run.note(fmt::format("warning: no {} of step {}: the save before it is still being written", what, step));
+  return true;
 }
 
 // All ranks take part in making the checkpoint; one writes it.
@@ -145,6 +164,11 @@ void Checkpoints::save(Run& run) {
   const Checkpoint made = run.checkpoint();
   if (!writes_) {
     saved_step_ = tried_step_;
+    return;
+  }
+  skipped_.reset();
+  if (still_busy(run, saver_.get(), tried_step_, "checkpoint")) {
+    skipped_ = made;
     return;
   }
   if (saver_) return tell(run, saver_->save(made));
@@ -163,7 +187,7 @@ void Checkpoints::tell(Run& run, const std::optional<train::BackgroundSaver::Out
 
 void Checkpoints::save_best(Run& run) {
   const Checkpoint made = run.checkpoint();
-  if (!writes_) return;
+  if (!writes_ || still_busy(run, best_saver_.get(), made.step, "checkpoint of the best " + options_.best)) return;
   if (best_saver_) return tell_best(run, best_saver_->save(made));
   tell_best(run, train::BackgroundSaver::Outcome{made.step, best_folder(folder_).save(made)});
 }

@@ -22,6 +22,8 @@ struct CheckpointsOptions {
   std::optional<bool> lowest{};       // lower is better; not set: decided by the metric
   Resume resume = Resume::automatic;  // from the newest intact checkpoint, or from the beginning
   bool background = true;             // write a copy on a background thread while training goes on
+  // Writes the checkpoints of the folder instead of CheckpointFolder; null: that does. For stores of another kind.
+  train::BackgroundSaver::Write write{};
 };
 
 // Saves checkpoints of a run and resumes from the newest intact one. A failed save is reported and training continues.
@@ -45,11 +47,13 @@ class Checkpoints final : public Callback {
  private:
   void save(Run& run);
   void tell(Run& run, const std::optional<train::BackgroundSaver::Outcome>& outcome);
+  bool still_busy(Run& run, train::BackgroundSaver* saver, std::int64_t step, std::string_view what) const;
   void save_best(Run& run);
   void tell_best(Run& run, const std::optional<train::BackgroundSaver::Outcome>& outcome);
   void step_aside(Run& run);
   bool due(Run& run);
   std::optional<Checkpoint> newest(Run& run);
+  std::unique_ptr<train::BackgroundSaver> make_saver() const;
 
   CheckpointsOptions options_;
   std::filesystem::path folder_;
@@ -58,10 +62,11 @@ class Checkpoints final : public Callback {
   std::unique_ptr<train::BackgroundSaver> best_saver_;
   bool lowest_ = false;
   std::int64_t saved_step_ = -1;
-  std::int64_t tried_step_ = -1;  // step of the last save, which may have failed
-  double tried_at_ = 0;           // time of the last save, by the run's clock
-  bool writes_ = true;            // this rank writes the files
-  std::int64_t due_step_ = -1;    // step of a due checkpoint that waits for the ranks to meet; -1: none
+  std::int64_t tried_step_ = -1;         // step of the last save, which may have failed
+  std::optional<Checkpoint> skipped_{};  // made but not written, since the save before was still under way
+  double tried_at_ = 0;                  // time of the last save, by the run's clock
+  bool writes_ = true;                   // this rank writes the files
+  std::int64_t due_step_ = -1;           // step of a due checkpoint that waits for the ranks to meet; -1: none
   bool epoch_ended_ = false;
   bool best_now_ = false;
   std::optional<double> best_;

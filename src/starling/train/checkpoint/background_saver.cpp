@@ -1,5 +1,7 @@
 #include "starling/train/checkpoint/background_saver.h"
 
+#include <pthread.h>
+
 #include <exception>
 #include <utility>
 
@@ -9,7 +11,10 @@
 
 namespace starling::train {
 
-BackgroundSaver::BackgroundSaver(CheckpointFolder folder) : folder_(std::move(folder)), thread_([this] { work(); }) {}
+BackgroundSaver::BackgroundSaver(const CheckpointFolder& folder)
+    : BackgroundSaver([folder](const Checkpoint& checkpoint) { return folder.save(checkpoint); }) {}
+
+BackgroundSaver::BackgroundSaver(Write write) : write_(std::move(write)), thread_([this] { work(); }) {}
 
 BackgroundSaver::~BackgroundSaver() {
   {
@@ -57,7 +62,13 @@ std::optional<BackgroundSaver::Outcome> BackgroundSaver::wait() {
   return std::exchange(outcome_, std::nullopt);
 }
 
+bool BackgroundSaver::idle_within(std::chrono::milliseconds time) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, time, [&] { return !busy_; });
+}
+
 void BackgroundSaver::work() {
+  ::pthread_setname_np(::pthread_self(), "starling-saver");
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return busy_ || stopping_; });
@@ -65,7 +76,7 @@ void BackgroundSaver::work() {
     lock.unlock();
     Outcome outcome{copy_.step, failure("[checkpoint] expected to save step {}", copy_.step)};
     try {
-      outcome.result = folder_.save(copy_);
+      outcome.result = write_(copy_);
     } catch (const std::exception& error) {
       outcome.result = failure("{}", error.what());
     }

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -19,7 +21,10 @@ class BackgroundSaver {
     Result<std::filesystem::path> result;
   };
 
-  explicit BackgroundSaver(CheckpointFolder folder);
+  using Write = std::function<Result<std::filesystem::path>(const Checkpoint&)>;
+
+  explicit BackgroundSaver(const CheckpointFolder& folder);
+  explicit BackgroundSaver(Write write);
   ~BackgroundSaver();  // waits for the save under way
   BackgroundSaver(const BackgroundSaver&) = delete;
   BackgroundSaver& operator=(const BackgroundSaver&) = delete;
@@ -27,14 +32,15 @@ class BackgroundSaver {
   // Waits for the previous save and returns its outcome if that was not reported yet.
   std::optional<Outcome> save(const Checkpoint& checkpoint);
 
-  std::optional<Outcome> poll();  // outcome of a finished save, reported once; does not block
-  std::optional<Outcome> wait();  // as poll(), after waiting for the save under way
+  std::optional<Outcome> poll();                     // outcome of a finished save, reported once; does not block
+  std::optional<Outcome> wait();                     // as poll(), after waiting for the save under way
+  bool idle_within(std::chrono::milliseconds time);  // false: a save is still under way after that time
 
  private:
   void work();
   void copy(const Checkpoint& checkpoint);
 
-  CheckpointFolder folder_;
+  Write write_;
   Checkpoint copy_;
   std::mutex mutex_;
   std::condition_variable changed_;

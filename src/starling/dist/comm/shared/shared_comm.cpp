@@ -28,9 +28,7 @@ class SharedComm final : public Comm {
   }
   std::shared_ptr<Allocator> arena() const override { return shared_->world().arena(); }
 
-  void abort(std::string_view reason) override {
-    shared_->world().break_with(fmt::format("rank {} of group '{}' aborted: {}", rank(), group().label, reason));
-  }
+  void abort(std::string_view reason) override { shared_->world().break_with(abort_text(reason)); }
   void tell(const dist::RankStatus& status) override { shared_->tell(status); }
   dist::RankStatus heard(int rank) override { return shared_->heard(rank); }
 
@@ -88,7 +86,7 @@ int spins_for(int world, int asked) {
 }
 
 std::unique_ptr<Comm> comm_of(std::shared_ptr<dist::SharedWorld> world, const SharedWorldOptions& options) {
-  const CommGroup group{world->rank(), world->size(), options.epoch, options.label, options.deadline};
+  const CommGroup group{world->rank(), world->size(), options.epoch, options.label, options.deadline, options.pulse};
   const std::uint64_t block = world->block().group;
   return std::make_unique<SharedComm>(
       group, std::make_shared<dist::SharedGroup>(std::move(world), block, group.rank, options.label));
@@ -109,7 +107,7 @@ std::unique_ptr<Comm> make_shared_comm(Store& store, int rank, int world, const 
     check_world_memory(*mapping, world);
   }
   auto shared = std::make_shared<dist::SharedWorld>(mapping, rank, spins_for(world, options.spins));
-  shared->await_all(deadline);
+  shared->await_all(deadline, options.stop);
   mapping->close();
   return comm_of(std::move(shared), options);
 }

@@ -26,9 +26,7 @@ class ThreadsComm final : public Comm {
             .checks_calls = true};
   }
 
-  void abort(std::string_view reason) override {
-    hub_->family().break_with(fmt::format("rank {} of group '{}' aborted: {}", rank(), group().label, reason));
-  }
+  void abort(std::string_view reason) override { hub_->family().break_with(abort_text(reason)); }
   void tell(const dist::RankStatus& status) override { hub_->tell(rank(), status); }
   dist::RankStatus heard(int rank) override { return hub_->heard(rank); }
 
@@ -115,7 +113,8 @@ std::vector<std::unique_ptr<Comm>> make_thread_comms(int world, const ThreadWorl
   const auto hub = std::make_shared<dist::Hub>(family, world, options.label);
   std::vector<std::unique_ptr<Comm>> comms;
   for (int rank = 0; rank < world; ++rank) {
-    const CommGroup group{rank, world, options.epoch, options.label, options.deadline};
+    CommGroup group{rank, world, options.epoch, options.label, options.deadline};
+    if (!options.pulses.empty()) group.pulse = options.pulses.at(static_cast<std::size_t>(rank));
     comms.push_back(std::make_unique<ThreadsComm>(group, hub));
   }
   return comms;
