@@ -28,6 +28,9 @@ Heart::Heart(std::unique_ptr<StoreLine> line, HeartOptions options, std::shared_
       found_(std::move(found)),
       stopping_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!stopping_) fail("[heart] expected an event descriptor, got: {}", errno_text());
+  // The first beat leaves at once: whoever is stopped from here on is missed.
+  heard_ = looked_ = Clock::now();
+  if (!send_beat(looked_)) line_.reset();
   const BlockingSignals blocking;
   thread_ = std::thread([this] { run(); });
 }
@@ -42,8 +45,7 @@ Heart::~Heart() {
 
 void Heart::run() {
   set_thread_rank(options_.rank);
-  heard_ = looked_ = Clock::now();
-  for (auto next = looked_; !stop_;) {
+  for (auto next = looked_ + options_.every; !stop_;) {
     const auto now = Clock::now();
     forgive(now);
     if (now >= next) {
