@@ -98,6 +98,7 @@ std::string Vigil::name(int rank) const {
 
 // Several ranks fall silent together when their host does; if all do, nobody is left to be told.
 std::optional<Vigil::Finding> Vigil::silent(Time now) const {
+  if (now - newest() > shortest() * 3 / 2) return std::nullopt;  // perhaps all are, whose beats were not in step
   Finding finding;
   for (const auto& [number, rank] : ranks_) {
     if (now - rank.heard <= kMissed * rank.last.every) continue;
