@@ -7,6 +7,7 @@
 #include "dist/comm_conformance.h"
 #include "dist/rank_processes.h"
 #include "dist/shared_worlds.h"
+#include "starling/dist/comm/shared/shared_world.h"
 #include "starling/dist/launch/store.h"
 
 namespace starling::dist {
@@ -194,6 +195,39 @@ TEST(SharedProcess, AStoppedRankIsMissedAtTheDeadline) {
   });
   ASSERT_TRUE(ranks.await(0, kLong));
   EXPECT_TRUE(contains(ranks.report(0), "the deadline has passed; not arrived: rank 1"));
+}
+
+// It would write into buffers that others have got back long ago.
+TEST(SharedProcess, ARankStoppedInsideAVisitNeverGoesOn) {
+  RankProcesses ranks(2);
+  ranks.start_all([&](int rank) {
+    const auto store = make_file_store(ranks.folder() + "/store");
+    std::shared_ptr<Mapping> mapping;
+    if (rank == 0) {
+      mapping = make_world_memory(2, "visits", 1 << 20);
+      store->set("memory", mapping->address());
+    } else {
+      mapping = Mapping::open(store->get("memory", kLong));
+    }
+    SharedWorld world(mapping, rank, 0);
+    world.await_all(CommClock::now() + kLong);
+    if (rank == 1) {
+      const SharedWorld::Visit visit(world);
+      store->set("inside", "yes");
+      raise(SIGSTOP);
+      return "went on";
+    }
+    store->get("inside", kLong);
+    std::this_thread::sleep_for(milliseconds(50));
+    world.break_with("enough");
+    world.drain();
+    return "drained";
+  });
+  ASSERT_TRUE(ranks.await(0, kLong));
+  EXPECT_EQ(ranks.report(0), "drained");
+  ranks.kill(1, SIGCONT);
+  ASSERT_TRUE(ranks.await(1, kLong));
+  EXPECT_EQ(ranks.report(1), "");
 }
 
 TEST(SharedProcess, ARankThatExitsWithoutLeavingIsNamedAndOneThatLeavesIsNot) {

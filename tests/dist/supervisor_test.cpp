@@ -74,6 +74,20 @@ TEST_F(Supervisor, TheSignalIsTheCauseAndTheExitCodesOfOthersAreNot) {
   EXPECT_EQ(launched.end.failed->slot.rank, 1);
 }
 
+// On a busy machine the news of the killed rank comes when another has long been blamed and all are being ended.
+TEST_F(Supervisor, AKilledRankIsNamedHoweverLateItIsHeard) {
+  auto late = options(kNotePid +
+                          "if [ $STARLING_RANK = 0 ]; then echo rank 1 was lost >&2; exit 1; fi\n"
+                          "trap 'sleep 0.2; kill -KILL $$' TERM; sleep 60 & wait",
+                      2);
+  late.kill_after = milliseconds(3'000);
+  const auto launched = run(late);
+  ASSERT_TRUE(launched.end.failed);
+  EXPECT_EQ(launched.end.failed->slot.rank, 1);
+  EXPECT_TRUE(contains(launched.err, "was killed by SIGKILL"));
+  EXPECT_TRUE(all_gone());
+}
+
 TEST_F(Supervisor, ARankThatIgnoresSigtermIsKilledInTime) {
   const auto launched = run(
       kNotePid + "if [ $STARLING_RANK = 0 ]; then sleep 0.2; exit 1; fi; trap '' TERM; while true; do sleep 0.05; done",

@@ -95,6 +95,35 @@ TEST_F(RankBody, DISABLED_FailsOnce) {
   std::_Exit(1);
 }
 
+// One rank hangs, in a way that STARLING_TEST_VICTIM says; the others tell how they end.
+TEST_F(RankBody, DISABLED_HoldsUpTheOthers) {
+  if (!is_rank()) GTEST_SKIP();
+  const World world = join_world(
+      {}, {.join_deadline = milliseconds(30'000), .heartbeat = milliseconds(400), .deadline = milliseconds(2'000)});
+  sum_of_ranks(world);
+  world.report_step(7);
+  const std::string victim = std::getenv("STARLING_TEST_VICTIM");
+  try {
+    if (world.info.rank == 1 && victim == "stopped") ::kill(::getpid(), SIGSTOP);
+    if (world.info.rank == 1 && victim == "loops") std::this_thread::sleep_for(std::chrono::seconds(60));
+    if (world.info.rank == 1 && victim == "computes") ::kill(::getpid(), SIGSTOP);
+    if (victim == "computes") std::this_thread::sleep_for(std::chrono::seconds(60));  // nobody waits for anybody
+    if (world.info.rank == 1 && victim == "works") {  // alone, for longer than the deadline
+      for (int i = 0; i < 40; ++i) {
+        std::this_thread::sleep_for(milliseconds(100));
+        world.report_progress();
+      }
+    }
+    sum_of_ranks(world);
+    fmt::print("went on\n");
+    std::fflush(stdout);
+  } catch (const Error& error) {
+    world.report_failure(error.what());
+    fmt::print(stderr, "survivor: {}\n", error.what());
+    std::_Exit(1);
+  }
+}
+
 struct Launched {
   LaunchEnd end;
   std::string out{}, err{};
@@ -159,6 +188,31 @@ TEST_P(Worlds, NameTheRankThatFailedFirstEvenIfItEndsLast) {
   ASSERT_TRUE(launched.end.failed) << launched.err;
   EXPECT_EQ(launched.end.failed->slot.rank, 1) << launched.err;
   EXPECT_TRUE(launched.err.ends_with("[1] starling: no more data\n")) << launched.err;
+}
+
+TEST_P(Worlds, NameARankThatIsStoppedOrHungAndNoSurvivor) {
+  for (const char* victim : {"stopped", "computes", "loops"}) {
+    ::setenv("STARLING_TEST_VICTIM", victim, 1);
+    const auto launched = run("HoldsUpTheOthers", 3, GetParam());
+    EXPECT_EQ(launched.end.code, 1);
+    ASSERT_TRUE(launched.end.failed) << launched.err;
+    EXPECT_EQ(launched.end.failed->slot.rank, 1) << launched.err;
+    const std::string who = fmt::format("starling: rank 1 (pid {} on {}) ", launched.end.failed->pid, host_name());
+    const bool loops = std::string(victim) == "loops";
+    EXPECT_TRUE(contains(launched.err, who + (loops ? "after step 7: no progress for " : "has been silent for ")));
+    // Survivors that come to tell anything before they are ended tell the same.
+    for (auto at = launched.err.find("survivor: "); at != std::string::npos;
+         at = launched.err.find("survivor: ", at + 1))
+      EXPECT_TRUE(contains(launched.err.substr(at, 60), "] [supervision] rank 1 (pid ")) << launched.err;
+    EXPECT_LT(launched.seconds, 10);
+  }
+}
+
+TEST_P(Worlds, WaitForARankThatWorksAloneAsLongAsItReports) {
+  ::setenv("STARLING_TEST_VICTIM", "works", 1);
+  const auto launched = run("HoldsUpTheOthers", 3, GetParam());
+  EXPECT_EQ(launched.end.code, 0) << launched.err;
+  for (int rank = 0; rank < 3; ++rank) EXPECT_TRUE(contains(launched.out, fmt::format("[{}] went on", rank)));
 }
 
 TEST_F(LaunchedWorlds, OnSeveralHostsUseSharedMemoryInsideThem) {

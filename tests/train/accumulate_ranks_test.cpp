@@ -43,12 +43,12 @@ Exchanged last_step(int ranks, std::int64_t accumulate, double clip_norm, Precis
   return sum;
 }
 
-// Law: an all-reduce of n bytes moves 2(P-1)n between all ranks. Gradients are exchanged once a step; batches exchange
-// their loss and its weight, a number each.
+// Law: of a small all-reduce of n bytes each of P ranks reads those of the P-1 others. Gradients are exchanged once a
+// step; batches exchange their loss and its weight, a number each.
 TEST(AccumulatingRanks, ExchangeGradientsOnceAStep) {
   for (const int ranks : {2, 3}) {
     const auto words = [&](const Exchanged& step) {
-      return step.bytes / (2 * static_cast<std::uint64_t>(ranks - 1)) / 4;
+      return step.bytes / static_cast<std::uint64_t>(ranks * (ranks - 1)) / 4;
     };
     const Exchanged one = last_step(ranks, 1, 0), four = last_step(ranks, 4, 0);
     const std::uint64_t scalars = words(one) - kWeights;

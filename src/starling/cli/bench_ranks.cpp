@@ -8,7 +8,7 @@ namespace starling::cli {
 BenchRanks::BenchRanks(const BenchRankOptions& options) {
   const bool several = as_usage([] { return train::among_processes({}); });
   if (!several) return;
-  processes_ = train::join_processes({}, options.backend, true);
+  processes_ = train::join_processes({}, {.backend = options.backend});
   strategy_ = allreduce(processes_.comm, {.overlap = options.overlap == "on", .bucket_mb = options.bucket_mb});
   link_.emplace(strategy_);
 }

@@ -22,7 +22,8 @@ namespace fs = std::filesystem;
 class ScratchFolder {
  public:
   ScratchFolder() : path_((fs::temp_directory_path() / "starling-XXXXXX").string()) {
-    check(::mkdtemp(path_.data()) != nullptr, "[predict] expected to make the folder {}, got: {}", path_, errno_text());
+    if (::mkdtemp(path_.data()) == nullptr)
+      fail("[predict] expected to make the folder {}, got: {}", path_, errno_text());
   }
   ~ScratchFolder() {
     std::error_code ignored;

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -78,6 +79,10 @@ int train_job(const train::Job& job, const TrainArguments& options) {
   train::TrainOptions train_options;
   train_options.progress.mode = as_usage([&] { return parse_progress_mode(options.progress); });
   train_options.stop = stop_on_signals();
+  train_options.hung = [](const std::string& finding) {
+    fmt::print(stderr, "\nstarling: {}\n", finding);
+    std::_Exit(kFailure);  // its thread cannot be ended otherwise
+  };
   train_options.trace = options.trace;
   if (options.explain) train_options.explain = &std::cout;
   train_options.processes = options.processes;

@@ -38,6 +38,9 @@ constexpr bool has_root(CommOp op) { return op == CommOp::broadcast || op == Com
 using CommClock = std::chrono::steady_clock;
 using CommTime = CommClock::time_point;
 
+// Deadline of calls that supervision alone ends (health/vigil.h).
+inline constexpr std::chrono::milliseconds kNoDeadline = std::chrono::hours(24 * 365);
+
 struct CallOptions {
   std::string_view name = {};             // for diagnostics; part of the fingerprint, so equal on all ranks
   std::chrono::milliseconds deadline{0};  // time from the call to its end; 0: the communicator's default

@@ -1,5 +1,7 @@
 #include "starling/dist/comm/comm.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -13,8 +15,7 @@ namespace {
 using std::chrono::milliseconds;
 
 CommTime deadline_after(milliseconds time, CommTime now) {
-  constexpr milliseconds kLongest = std::chrono::hours(24 * 365);  // keeps clock arithmetic far from overflow
-  return now + std::min(time, kLongest);
+  return now + std::min(time, kNoDeadline);  // keeps clock arithmetic far from overflow
 }
 
 std::int64_t total(std::span<const std::int64_t> counts) {
@@ -155,7 +156,11 @@ std::unique_ptr<Comm> Comm::split(int color, int key, const CallOptions& options
   const Call call =
       prepare({.op = CommOp::split, .dtype = DType::i64, .count = 2, .color = color, .key = key}, options, begin);
   const std::uint64_t record = log().started(dist::fingerprint_of(call, rank(), epoch()), begin);
-  auto part = make_part(call);
+  std::unique_ptr<Comm> part;
+  {
+    const dist::Pulse::Waiting waiting(pulse());
+    part = make_part(call);
+  }
   log().finished(record, call.op, CommClock::now() - begin);
   return part;
 }
@@ -169,10 +174,15 @@ bool Comm::finish(const Work& work, CommTime deadline) {
   // Last rank to arrive: the operation is already over, no time was spent waiting, and a coarse clock will do.
   if (poll(work.ticket_)) {
     log().finished(work.record_, work.ticket_.op, {}, dist::about_now());
+    if (group_.pulse) group_.pulse->progress();
     return true;
   }
   const CommTime begin = CommClock::now();
-  if (!await(work.ticket_, deadline)) return false;
+  {
+    const dist::Pulse::Waiting waiting(pulse());
+    if (!await(work.ticket_, deadline)) return false;
+  }
+  if (group_.pulse) group_.pulse->progress();
   const CommTime end = CommClock::now();
   log().finished(work.record_, work.ticket_.op, end - begin, end);
   return true;
@@ -184,11 +194,31 @@ bool Comm::test(const Work& work) {
   return true;
 }
 
+std::string Comm::abort_text(std::string_view reason) const {
+  const std::string finding = dist::finding_in(reason);
+  return !finding.empty() ? finding : fmt::format("rank {} of group '{}' aborted: {}", rank(), group_.label, reason);
+}
+
 void Comm::fail_call(std::string_view call, std::string_view reason) const {
+  if (const std::string finding = dist::finding_in(reason); !finding.empty()) {
+    fail("{}\nrank {} of {} was in {} of group '{}', epoch {}; last finished here #{}\nlast operations of rank {}:\n{}",
+         finding, rank(), size(), call, group_.label, epoch(), journal_->last_finished(), rank(), journal_->dump());
+  }
   fail(
       "[comm] {} on rank {} of {} in group '{}', epoch {}: {}; last finished here #{}\nlast operations of rank {}:\n{}",
       call, rank(), size(), group_.label, epoch(), reason, journal_->last_finished(), rank(), journal_->dump());
 }
+
+namespace dist {
+
+std::string finding_in(std::string_view text) {
+  const auto begin = text.find(kSupervision);
+  if (begin == std::string_view::npos) return {};
+  text.remove_prefix(begin);
+  return std::string(text.substr(0, text.find('\n')));
+}
+
+}  // namespace dist
 
 bool Work::done() const { return comm_ == nullptr || comm_->test(*this); }
 

@@ -7,6 +7,7 @@
 
 #include "starling/dist/comm/call.h"
 #include "starling/dist/comm/journal.h"
+#include "starling/dist/comm/pulse.h"
 #include "starling/dist/comm/rank_status.h"
 #include "starling/dist/comm/work.h"
 
@@ -32,6 +33,7 @@ struct CommGroup {
   std::uint64_t epoch = 0;  // membership epoch; calls of another epoch are refused
   std::string label = "world";
   std::chrono::milliseconds deadline{300'000};  // default for calls that set none
+  std::shared_ptr<dist::Pulse> pulse{};         // of this rank, where it is supervised; shared by groups split off
 };
 
 // A rank's view of a group of ranks that exchange raw buffers.
@@ -54,6 +56,7 @@ class Comm {
   std::uint64_t epoch() const { return group_.epoch; }
   const CommGroup& group() const { return group_; }
   const dist::Journal& journal() const { return *journal_; }  // counters and flight recorder
+  dist::Pulse* pulse() const { return group_.pulse.get(); }   // null: this rank is not supervised
   virtual CommCapabilities capabilities() const = 0;
 
   // Allocator of memory that the other ranks can access: collectives whose buffers all lie in it make no intermediate
@@ -111,7 +114,11 @@ class Comm {
   // and recorder; the two groups break together.
   std::unique_ptr<Comm> split(int color, int key, const CallOptions& options = {});
 
-  // Breaks the group: every rank's outstanding and later operations throw, naming this rank and the reason. Any thread.
+  // Calls of this object no longer count as signs of life of the rank: for threads that serve others.
+  void leave_unwatched() { group_.pulse = nullptr; }
+
+  // Breaks the group: every rank's outstanding and later operations throw, naming this rank and the reason, or the rank
+  // at fault if the reason quotes a finding of the supervision (pulse.h). Any thread.
   virtual void abort(std::string_view reason) = 0;
 
   // tell: publishes this rank's status to the others. heard: the last status received from a rank. Neither blocks; a
@@ -120,6 +127,8 @@ class Comm {
   virtual dist::RankStatus heard([[maybe_unused]] int rank) { return {}; }
 
  protected:
+  static constexpr std::chrono::milliseconds kMeeting{60'000};  // for ranks to come to the making of a group
+
   Comm(CommGroup group, std::shared_ptr<dist::Journal> journal)
       : group_(std::move(group)), journal_(std::move(journal)) {}
 
@@ -135,7 +144,9 @@ class Comm {
   virtual void expire(const Ticket& ticket) = 0;
   virtual std::unique_ptr<Comm> make_part(const Call& call) = 0;
   // Collective. Group of the same ranks, always over host memory, for the decorators' own messages.
-  virtual std::unique_ptr<Comm> make_side(std::string_view name) { return split(0, rank(), {.name = name}); }
+  virtual std::unique_ptr<Comm> make_side(std::string_view name) {
+    return split(0, rank(), {.name = name, .deadline = kMeeting});
+  }
 
   static Ticket start(Comm& inner, const Call& call) { return inner.start(call); }
   static bool poll(Comm& inner, const Ticket& ticket) { return inner.poll(ticket); }
@@ -149,6 +160,7 @@ class Comm {
 
   dist::Journal& log() { return *journal_; }
   [[noreturn]] void fail_call(std::string_view call, std::string_view reason) const;
+  std::string abort_text(std::string_view reason) const;  // for backends: why the group is broken by abort()
 
  private:
   friend class Work;

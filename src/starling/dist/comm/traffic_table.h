@@ -32,6 +32,7 @@ class TrafficTable {
   }
   // A message is a send for one of the two and a recv for the other.
   void add_message(int mover, int from, int to, std::uint64_t bytes) const {
+    if (from == to) return;
     add(mover, CommOp::send, from, bytes, 0);
     add(mover, CommOp::recv, to, 0, bytes);
   }

@@ -19,7 +19,9 @@ std::unique_ptr<Comm> shared_memory(Store& store, int rank, int size, const std:
                           {.epoch = options.epoch,
                            .label = label,
                            .deadline = options.call_deadline,
-                           .join_deadline = options.join_deadline});
+                           .join_deadline = options.join_deadline,
+                           .pulse = options.pulse,
+                           .stop = options.stop});
 }
 
 std::unique_ptr<Comm> gloo(const std::shared_ptr<Store>& store, const RankInfo& info, const Options& options) {
@@ -27,8 +29,9 @@ std::unique_ptr<Comm> gloo(const std::shared_ptr<Store>& store, const RankInfo& 
                         .size = info.world,
                         .epoch = options.epoch,
                         .label = "world",
-                        .deadline = options.call_deadline};
-  return make_gloo_comm(store, group, {.address = options.listen, .join = options.join_deadline},
+                        .deadline = options.call_deadline,
+                        .pulse = options.pulse};
+  return make_gloo_comm(store, group, {.address = options.listen, .join = options.join_deadline, .stop = options.stop},
                         reducing_by(options.all_reduce));
 }
 

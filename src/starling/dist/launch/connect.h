@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,7 +25,9 @@ struct ConnectOptions {
   std::chrono::milliseconds join_deadline{60'000};
   std::chrono::milliseconds call_deadline{300'000};
   bool checking = true;
-  std::string all_reduce{};  // algorithm name, run over messages between all ranks, inside a host too; empty: any
+  std::shared_ptr<Pulse> pulse{};  // of this rank, if it is supervised
+  std::function<bool()> stop{};    // polled while ranks connect; true: throws Error; null: never
+  std::string all_reduce{};        // algorithm name, run over messages between all ranks, inside a host too; empty: any
   std::string listen = "127.0.0.1";  // address of this host for the others
   std::string host{};                // identity of this rank's host; empty: host_identity()
 };

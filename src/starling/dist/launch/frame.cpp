@@ -51,7 +51,7 @@ Result<Frame> Seal::open(std::string_view bytes) {
     return failure("a frame was forged or lost");
   ++number_;
   const std::uint64_t kind = take(sealed, 4, 1), key_size = take(sealed, 5, 2);
-  if (kind < static_cast<std::uint64_t>(Frame::Kind::set) || kind > static_cast<std::uint64_t>(Frame::Kind::refused))
+  if (kind < static_cast<std::uint64_t>(Frame::Kind::set) || kind > static_cast<std::uint64_t>(Frame::Kind::bye))
     return failure("a frame of kind {}", kind);
   if (key_size > Frame::kMostKey || key_size > sealed.size() - Frame::kHead)
     return failure("a key of {} bytes", key_size);

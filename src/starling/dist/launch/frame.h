@@ -19,6 +19,8 @@ struct Frame {
     done,     // value
     late,     // value: why
     refused,  // value: why
+    beat,     // value: a Beat → done; key: where the server runs, value: what it has found about a rank, if anything
+    bye,      // from a rank: it leaves in good order, from the server: it ends so; no reply
   };
   static constexpr std::size_t kMostKey = 1024;
   static constexpr std::size_t kMostValue = 1 << 20;

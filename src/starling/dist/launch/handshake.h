@@ -17,7 +17,7 @@ namespace starling::dist {
 //   rank → server  proof   that the rank knows the secret
 // Proofs are HMACs over everything exchanged so far, with a word for the side, so that none can be replayed or
 // reflected. From then on every frame carries a MAC made with a key of this connection, its direction and its number.
-inline constexpr std::uint32_t kStoreProtocol = 1;
+inline constexpr std::uint32_t kStoreProtocol = 2;
 
 // Properties that both sides compare; a difference is refused by name.
 struct Membership {

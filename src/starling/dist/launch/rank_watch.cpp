@@ -120,7 +120,7 @@ LaunchEnd RankWatch::run() {
   while (!all_ended()) {
     wait_for_something();
     relay();
-    if (reap() || noticed_) judge();
+    if (reap() || noticed_ || (!failed_ && server_->finding())) judge();
     pass_on_stop();
     if (kill_at_ && Clock::now() >= *kill_at_) kill_all();
   }
@@ -132,7 +132,7 @@ LaunchEnd RankWatch::run() {
   if (failed_) {
     server_->catch_up(kLastNotes);
     end.failed = describe(ranks_[static_cast<std::size_t>(*failed_)]);
-    end.code = end.failed->exit.code == 2 ? 2 : 1;
+    end.code = end.failed->exit.code == 2 && finding_.empty() ? 2 : 1;
   } else if (interrupted_) {
     const auto good = [](const Rank& rank) { return rank.child.exit()->good(); };
     end.code = std::all_of(ranks_.begin(), ranks_.end(), good) ? 0 : kInterrupted;
@@ -178,6 +178,7 @@ bool RankWatch::reap() {
       rank.child.reap();
       if (!rank.child.exit()) continue;
       rank.ended = Clock::now();
+      rank.hit = was_hit_by_others(rank);
       rank.child.input = UniqueFd();
       if (rank.child.output) rank.output.read_rest(rank.child.output);
       if (rank.child.error) rank.error.read_rest(rank.child.error);
@@ -188,23 +189,53 @@ bool RankWatch::reap() {
 }
 
 void RankWatch::judge() {
-  if (failed_) return;
   for (const Rank& rank : ranks_) {
     // Exited as if asked to stop, though not by us; the others have heard of it from that rank.
-    if (rank.ended && rank.child.exit()->code == kInterrupted && !interrupted_) {
+    if (rank.ended && rank.child.exit()->code == kInterrupted && !interrupted_ && !failed_) {
       interrupted_ = true;
       kill_at_ = Clock::now() + options_.stop_within;
     }
   }
+  if (hear_finding()) return;
+  // Whoever was hit comes before whoever left because of it, however late it is heard.
+  if (const Rank* hit = first_hit(); hit != nullptr && finding_.empty()) return blame(*hit);
+  if (failed_) return;
   const Rank* first = first_failure();
   if (first == nullptr) return;
   if (!noticed_) noticed_ = Clock::now();
-  if (may_be_late(*first)) return;
-  failed_ = static_cast<int>(first - ranks_.data());
-  end_others(options_.kill_after);
+  if (!may_be_late()) blame(*first);
 }
 
-// Rank to blame among those that have failed: one that was hit; else the first to report its failure, though it may not
+void RankWatch::blame(const Rank& rank) {
+  const bool known = failed_.has_value();
+  failed_ = static_cast<int>(&rank - ranks_.data());
+  if (!noticed_) noticed_ = Clock::now();
+  if (!known) end_others(options_.kill_after);
+}
+
+// A rank that the heartbeats have found silent or hung hears no SIGTERM.
+bool RankWatch::hear_finding() {
+  if (failed_ || interrupted_) return false;
+  const auto found = server_->finding();
+  if (!found) return false;
+  finding_ = found->text.substr(kSupervision.size());
+  for (const int number : found->ranks) {
+    Rank& rank = ranks_.at(static_cast<std::size_t>(number));
+    if (!failed_) blame(rank);
+    if (!rank.ended && found->ranks.size() < ranks_.size()) signal(rank, SIGKILL);
+  }
+  return true;
+}
+
+RankWatch::Rank* RankWatch::first_hit() {
+  Rank* first = nullptr;
+  for (Rank& rank : ranks_) {
+    if (rank.hit && (first == nullptr || *rank.ended < *first->ended)) first = &rank;
+  }
+  return first;
+}
+
+// Rank to blame among those that have failed, none of which was hit: the first to report its failure, though it may not
 // have ended yet; else any.
 RankWatch::Rank* RankWatch::first_failure() {
   Rank* first = nullptr;
@@ -212,7 +243,6 @@ RankWatch::Rank* RankWatch::first_failure() {
   bool any = false;
   for (Rank& rank : ranks_) {
     const bool bad = rank.ended && !left_well(rank);
-    if (bad && was_hit(exit_of(rank.child, rank.slot), rank.slot)) return &rank;
     any |= bad;
     const auto told = server_->note(fmt::format("failed/{}", rank.slot.rank));
     if (!bad && !told) continue;
@@ -226,13 +256,21 @@ RankWatch::Rank* RankWatch::first_failure() {
 
 // True if the first failure may still be unknown. Peers of a dead remote rank may end before the news of it arrives
 // here; those of a local one, too, on a busy machine: the kernel closes the connections of a killed process before its
-// parent can see that it has ended.
-bool RankWatch::may_be_late(const Rank& first) const {
-  if (first.ended && was_hit(exit_of(first.child, first.slot), first.slot)) return false;
+// parent can see that it has ended. News that is later still corrects the blame (judge), but not the order of events.
+bool RankWatch::may_be_late() const {
   const auto waited = Clock::now() - *noticed_;
   return std::any_of(ranks_.begin(), ranks_.end(), [&](const Rank& r) {
-    return !r.ended && &r != &first && waited < (r.slot.remote ? kWordOfRemote : kWordOfLocal);
+    return !r.ended && waited < (r.slot.remote ? kWordOfRemote : kWordOfLocal);
   });
+}
+
+// A signal of ours may have ended the rank, and one that had reported a failure has crashed on its way out.
+bool RankWatch::was_hit_by_others(const Rank& rank) const {
+  const Exit exit = exit_of(rank.child, rank.slot);
+  if (!was_hit(exit, rank.slot) || left_well(rank)) return false;
+  const bool ours = std::find(rank.sent.begin(), rank.sent.end(), exit.signal) != rank.sent.end();
+  if (ours || (exit.signal == 0 && !rank.sent.empty())) return false;
+  return !server_->note(fmt::format("failed/{}", rank.slot.rank));
 }
 
 // True if the rank succeeded, stopped on request, or was killed by us because it did not.
@@ -284,6 +322,7 @@ void RankWatch::kill_all() {
 
 // Signals of a remote rank go to its remote shell; the local ssh is only killed some time later.
 void RankWatch::signal(Rank& rank, int signal) {
+  rank.sent.push_back(signal);
   if (!rank.slot.remote || !rank.child.input) return rank.child.signal(signal);
   const std::string line = signal_name(signal).substr(3) + "\n";
   const bool told = ::write(rank.child.input.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size());
@@ -302,11 +341,13 @@ bool RankWatch::all_ended() const {
 RankEnd RankWatch::describe(const Rank& rank) const {
   RankEnd end{.slot = rank.slot, .pid = rank.child.pid(), .exit = exit_of(rank.child, rank.slot)};
   if (end.slot.host.empty()) end.slot.host = host_name();
+  end.finding = finding_;
   if (const auto note = server_->note(fmt::format("step/{}", rank.slot.rank))) {
     std::int64_t step = 0;
     const auto [stop, error] = std::from_chars(note->value.data(), note->value.data() + note->value.size(), step);
     if (error == std::errc{}) end.step = step;
   }
+  if (!finding_.empty()) end.exit = {};
   end.last_words.assign(rank.error.tail().begin(), rank.error.tail().end());
   end.spoke_last = rank.error.spoke_last();
   return end;

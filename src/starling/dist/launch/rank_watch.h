@@ -34,12 +34,17 @@ class RankWatch {
     Child child;
     Relay output, error;
     std::optional<Time> ended{};
+    std::vector<int> sent{};  // signals sent by us
+    bool hit = false;         // killed, or its connection lost, and not by us: the cause of what others report
   };
 
   void wait_for_something();
   void relay();
   bool reap();
   void judge();
+  void blame(const Rank& rank);
+  bool hear_finding();
+  Rank* first_hit();
   void pass_on_stop();
   void signal(Rank& rank, int signal);
   void signal_all(int signal);
@@ -47,7 +52,8 @@ class RankWatch {
   void end_others(std::chrono::milliseconds kill_after);
   bool all_ended() const;
   Rank* first_failure();
-  bool may_be_late(const Rank& first) const;
+  bool may_be_late() const;
+  bool was_hit_by_others(const Rank& rank) const;
   bool left_well(const Rank& rank) const;
   RankEnd describe(const Rank& rank) const;
 
@@ -58,6 +64,7 @@ class RankWatch {
   std::vector<Rank> ranks_;
   std::optional<Time> noticed_;  // when a failure was first noticed
   std::optional<int> failed_;    // index of the first failed rank
+  std::string finding_;          // what the heartbeats say of it; empty: it has ended by itself
   bool interrupted_ = false;
   bool killed_ = false;  // SIGKILL has been sent
   int stops_passed_on_ = 0;

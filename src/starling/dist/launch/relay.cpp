@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -12,6 +11,8 @@
 #include <condition_variable>
 #include <mutex>
 #include <thread>
+
+#include "starling/dist/launch/blocking_signals.h"
 
 namespace starling::dist {
 namespace {
@@ -28,22 +29,6 @@ std::string_view next_piece(std::string_view bytes) {
   const std::size_t end = bytes.rfind('\n', kAtOnce - 1);
   return bytes.substr(0, end == std::string_view::npos ? kAtOnce : end + 1);
 }
-
-// Signals stay with the threads that were there before, whose waits they are to interrupt.
-class BlockingSignals {
- public:
-  BlockingSignals() {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~BlockingSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  BlockingSignals(const BlockingSignals&) = delete;
-  BlockingSignals& operator=(const BlockingSignals&) = delete;
-
- private:
-  sigset_t before_{};
-};
 
 }  // namespace
 

@@ -10,7 +10,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <condition_variable>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "starling/dist/launch/blocking_signals.h"
 
 namespace starling::dist {
 namespace {
@@ -93,10 +99,12 @@ std::string SocketAddress::host() const {
   return text;
 }
 
-Result<std::vector<SocketAddress>> resolve(const HostPort& where) {
+namespace {
+
+Result<std::vector<SocketAddress>> look_up(const HostPort& where, int flags) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICSERV;
+  hints.ai_flags = AI_NUMERICSERV | flags;
   addrinfo* first = nullptr;
   const int error = ::getaddrinfo(where.host.c_str(), std::to_string(where.port).c_str(), &hints, &first);
   if (error != 0) return failure("host name '{}': {}", where.host, ::gai_strerror(error));
@@ -113,10 +121,41 @@ Result<std::vector<SocketAddress>> resolve(const HostPort& where) {
   return found;
 }
 
+// Outcome of a look-up that may outlast its caller.
+struct LookUp {
+  std::mutex mutex{};
+  std::condition_variable ended{};
+  std::optional<Result<std::vector<SocketAddress>>> found{};
+};
+
+}  // namespace
+
+// Names are looked up on a thread of their own, since getaddrinfo knows no deadline; it is left behind if it is late.
+Result<std::vector<SocketAddress>> resolve(const HostPort& where, SocketTime deadline) {
+  if (auto numeric = look_up(where, AI_NUMERICHOST)) return numeric;
+  const auto shared = std::make_shared<LookUp>();
+  {
+    const BlockingSignals blocking;
+    std::thread([shared, where] {
+      auto found = look_up(where, 0);
+      const std::lock_guard lock(shared->mutex);
+      shared->found = std::move(found);
+      shared->ended.notify_all();
+    }).detach();
+  }
+  std::unique_lock lock(shared->mutex);
+  if (!shared->ended.wait_until(lock, deadline, [&] { return shared->found.has_value(); }))
+    return failure("host name '{}': the name server has not answered in time", where.host);
+  return std::move(*shared->found);
+}
+
 Result<UniqueFd> listen_on(const HostPort& where) {
   const auto found = resolve(where);
   if (!found) return found.failure();
-  const SocketAddress& address = found->front();
+  return listen_on(found->front());
+}
+
+Result<UniqueFd> listen_on(const SocketAddress& address) {
   UniqueFd socket = open_socket(address);
   if (!socket) return failure("{}", errno_text());
   const int yes = 1;
@@ -135,11 +174,13 @@ SocketAddress local_address(const UniqueFd& socket) {
 }
 
 Result<UniqueFd> connect_to(const HostPort& where, SocketTime deadline) {
-  const auto found = resolve(where);
+  const auto found = resolve(where, deadline);
   if (!found) return found.failure();
   std::string last;
-  for (const SocketAddress& address : *found) {
-    auto socket = connect_once(address, deadline);
+  for (std::size_t i = 0; i < found->size(); ++i) {
+    const auto now = std::chrono::steady_clock::now();
+    const auto share = (deadline - now) / static_cast<std::int64_t>(found->size() - i);
+    auto socket = connect_once((*found)[i], now + share);
     if (socket) return socket;
     last = socket.error();
   }

@@ -37,13 +37,18 @@ struct SocketAddress {
   std::string host() const;  // numeric
 };
 
-Result<std::vector<SocketAddress>> resolve(const HostPort& where);
+// Addresses of a host. A name server that does not answer is given up at the deadline.
+inline constexpr std::chrono::milliseconds kResolve{10'000};
+Result<std::vector<SocketAddress>> resolve(const HostPort& where,
+                                           SocketTime deadline = std::chrono::steady_clock::now() + kResolve);
 
-// Listens on exactly the first address of that host; port 0: any free port.
+// Listens on exactly that address, or on the first one of that host; port 0: any free port.
+Result<UniqueFd> listen_on(const SocketAddress& address);
 Result<UniqueFd> listen_on(const HostPort& where);
 SocketAddress local_address(const UniqueFd& socket);
 
-// Tries each address once.
+// Tries each address once. Each gets an equal share of the time left, so that one that does not answer leaves some to
+// the others.
 Result<UniqueFd> connect_to(const HostPort& where, SocketTime deadline);
 
 Result<void> send_all(const UniqueFd& socket, std::string_view bytes, SocketTime deadline);

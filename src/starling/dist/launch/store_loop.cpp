@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "starling/base/version.h"
+#include "starling/dist/launch/hosts.h"
 #include "starling/dist/launch/secret.h"
 
 namespace starling::dist {
@@ -28,7 +29,8 @@ StoreServer::Loop::Loop(UniqueFd listener, const StoreServerOptions& options)
     : options_(options),
       membership_{kVersion, options.epoch, static_cast<std::uint32_t>(options.world)},
       listener_(std::move(listener)),
-      notifier_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+      notifier_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      place_(fmt::format("pid {} on {}", ::getpid(), host_name())) {
   check(static_cast<bool>(notifier_), "[rendezvous] no event descriptor: {}", errno_text());
 }
 
@@ -84,14 +86,61 @@ void StoreServer::Loop::run() {
     }
     if ((waits[1].revents & POLLIN) != 0) accept_all();
     expire(Clock::now());
+    look_after_ranks();
+    // A closed connection is no silence: a rank that has ended is noticed by its launcher and by the others.
+    for (const Peer& peer : peers_) {
+      if (peer.gone && peer.beats) vigil_.leave(static_cast<int>(peer.hello.rank), Clock::now());
+    }
     peers_.remove_if([](const Peer& peer) { return peer.gone; });
     finish_round(done = asked);
   }
+  say_bye();
+}
+
+// Tells every heart at once what is found.
+void StoreServer::Loop::look_after_ranks() {
+  const auto& found = vigil_.look(Clock::now());
+  if (!found || finding()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    finding_ = found;
+  }
+  for (Peer& peer : peers_) {
+    if (!peer.beats || peer.gone) continue;
+    reply(peer, Frame::Kind::done, found->text);
+    write(peer);
+  }
+}
+
+void StoreServer::Loop::say_bye() {
+  for (Peer& peer : peers_) {
+    if (!peer.beats || peer.gone) continue;
+    reply(peer, Frame::Kind::bye, "");
+    write(peer);
+  }
+}
+
+void StoreServer::Loop::take_beat(Peer& peer, const Frame& frame) {
+  auto beat = read_beat(frame.value);
+  if (!beat) {
+    peer.gone = true;
+    return;
+  }
+  peer.beats = true;
+  vigil_.beat(static_cast<int>(peer.hello.rank), std::move(*beat), Clock::now());
+  const auto found = finding();
+  peer.out += peer.sent.close({.kind = Frame::Kind::done, .key = place_, .value = found ? found->text : ""});
+}
+
+std::optional<Vigil::Finding> StoreServer::Loop::finding() const {
+  const std::lock_guard lock(mutex_);
+  return finding_;
 }
 
 int StoreServer::Loop::timeout_ms(SocketTime now) const {
   SocketTime next = now + std::chrono::seconds(10);
   if (accept_after_ > now) next = std::min(next, accept_after_);
+  if (const auto period = vigil_.period()) next = std::min(next, now + *period);
   for (const Peer& peer : peers_) {
     if (peer.state != Peer::State::member || peer.leaving) next = std::min(next, peer.deadline);
     if (peer.waits_for) next = std::min(next, peer.waits_until);
@@ -254,6 +303,8 @@ void StoreServer::Loop::handle(Peer& peer, Frame frame) {
       keep(std::move(frame.key), std::move(frame.value));
       if (frame.wait_ms > 0) reply(peer, Frame::Kind::done, "");
       return;
+    case Frame::Kind::beat: return take_beat(peer, frame);
+    case Frame::Kind::bye: return vigil_.leave(static_cast<int>(peer.hello.rank), Clock::now());
     case Frame::Kind::done:
     case Frame::Kind::late:
     case Frame::Kind::refused: peer.gone = true;  // sent by servers only

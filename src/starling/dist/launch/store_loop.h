@@ -20,6 +20,7 @@ class StoreServer::Loop {
   std::optional<Note> note(const std::string& key) const;
   bool catch_up(std::chrono::milliseconds deadline);
   std::vector<int> missing() const;
+  std::optional<Vigil::Finding> finding() const;
 
  private:
   struct Peer {
@@ -34,6 +35,7 @@ class StoreServer::Loop {
     Hello hello{};
     Digest256 expected_proof{};
     Seal sent{}, received{};
+    bool beats = false;  // a heart's connection, which is told findings
     std::optional<std::string> waits_for{};
     SocketTime waits_until{};
   };
@@ -51,6 +53,9 @@ class StoreServer::Loop {
   bool take_frame(Peer& peer);
   void handle(Peer& peer, Frame frame);
   void keep(std::string key, std::string value);  // stores a note
+  void take_beat(Peer& peer, const Frame& frame);
+  void look_after_ranks();
+  void say_bye();
   void set(Peer& peer, Frame frame);
   void give(Peer& peer);  // sends the awaited value, if present
   void reply(Peer& peer, Frame::Kind kind, std::string value);
@@ -68,10 +73,13 @@ class StoreServer::Loop {
   std::map<std::string, std::string> values_;
   std::size_t bytes_ = 0;
   std::string last_refusal_;
+  const std::string place_;  // of this process, for messages
+  Vigil vigil_;
 
   mutable std::mutex mutex_;                // guards the members read by other threads
   std::map<int, std::uint64_t> processes_;  // by rank: process that joined
   std::map<std::string, Note> notes_;
+  std::optional<Vigil::Finding> finding_;
   std::uint64_t rounds_asked_ = 0, rounds_done_ = 0;  // rounds over all sockets that catch_up waits for
   std::condition_variable round_done_;
 };

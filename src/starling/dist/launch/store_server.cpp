@@ -13,7 +13,7 @@ StoreServer::StoreServer(StoreServerOptions options) : options_(std::move(option
       "[rendezvous] expected a secret (STARLING_SECRET, or the file that STARLING_SECRET_FILE names) to listen on {}, "
       "which other hosts can reach, got none",
       where.text());
-  auto listener = listen_on(where);
+  auto listener = listen_on(found->front());
   check(listener.ok(), "[rendezvous] cannot listen on {}: {}", where.text(), listener.error());
   options_.port = local_address(*listener).port();
   loop_ = std::make_unique<Loop>(std::move(*listener), options_);
@@ -30,6 +30,8 @@ std::string StoreServer::address() const { return HostPort{options_.host, option
 std::optional<StoreServer::Note> StoreServer::note(const std::string& key) const { return loop_->note(key); }
 
 bool StoreServer::catch_up(std::chrono::milliseconds deadline) const { return loop_->catch_up(deadline); }
+
+std::optional<Vigil::Finding> StoreServer::finding() const { return loop_->finding(); }
 
 std::vector<int> StoreServer::missing() const { return loop_->missing(); }
 

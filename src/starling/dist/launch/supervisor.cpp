@@ -80,6 +80,7 @@ void tell_failure(Console& error, const RankEnd& failed, std::size_t ranks) {
 }  // namespace
 
 std::string RankEnd::text() const {
+  if (!finding.empty()) return finding;
   const std::string when = step ? fmt::format(" after step {}", *step) : "";
   if (!slot.remote) return fmt::format("rank {} (pid {} on {}) {}{}", slot.rank, pid, slot.host, describe(exit), when);
   const bool cut = exit.code == kNoConnection;

@@ -29,23 +29,6 @@ std::uint64_t random_number() {
 
 }  // namespace
 
-struct TcpStore::Connection {
-  explicit Connection(UniqueFd connected) : socket(std::move(connected)) {}
-
-  UniqueFd socket;
-  Seal sent{}, received{};
-
-  Result<Frame> answer(SocketTime deadline) {
-    std::string bytes(4, '\0');
-    if (auto got = recv_exactly(socket, bytes, deadline); !got) return got.failure();
-    const auto size = Seal::size_of(bytes);
-    if (!size) return size.failure();
-    bytes.resize(**size);
-    if (auto got = recv_exactly(socket, std::span(bytes).subspan(4), deadline); !got) return got.failure();
-    return received.open(bytes);
-  }
-};
-
 TcpStore::TcpStore(TcpStoreOptions options) : options_(std::move(options)), process_(random_number()) {
   auto where = parse_host_port(options_.address);
   check(where.ok(), "[rendezvous] {}", where.error());
@@ -58,7 +41,7 @@ TcpStore::TcpStore(TcpStoreOptions options) : options_(std::move(options)), proc
 TcpStore::~TcpStore() = default;
 
 // Retries everything that may pass: servers and host names appear while jobs start.
-std::unique_ptr<TcpStore::Connection> TcpStore::join() {
+std::unique_ptr<StoreLine> TcpStore::join() {
   const SocketTime end = Clock::now() + options_.join_deadline;
   std::string last;
   for (milliseconds pause(5);; pause = std::min(pause * 2, milliseconds(500))) {
@@ -76,10 +59,10 @@ std::unique_ptr<TcpStore::Connection> TcpStore::join() {
       options_.rank, server_.text(), std::chrono::duration<double>(options_.join_deadline).count(), last);
 }
 
-Result<std::unique_ptr<TcpStore::Connection>> TcpStore::connect(SocketTime deadline, bool& final) {
+Result<std::unique_ptr<StoreLine>> TcpStore::connect(SocketTime deadline, bool& final) {
   auto socket = connect_to(server_, deadline);
   if (!socket) return socket.failure();
-  auto connection = std::make_unique<Connection>(std::move(*socket));
+  auto connection = std::make_unique<StoreLine>(std::move(*socket));
   final = options_.secret.empty() && !local_address(connection->socket).loopback();
   if (final)
     return failure(
@@ -147,7 +130,7 @@ class TcpStore::Lease {
   }
 
   TcpStore& store_;
-  std::unique_ptr<Connection> connection_;
+  std::unique_ptr<StoreLine> connection_;
 };
 
 void TcpStore::set(std::string_view key, std::string_view value) {
@@ -177,7 +160,7 @@ void TcpStore::check_stop(std::string_view awaited) const {
         options_.rank, awaited, server_.text());
 }
 
-std::unique_ptr<TcpStore::Connection> TcpStore::take_idle() {
+std::unique_ptr<StoreLine> TcpStore::take_idle() {
   const std::lock_guard lock(mutex_);
   if (idle_.empty()) return nullptr;
   auto connection = std::move(idle_.back());

@@ -10,6 +10,7 @@
 
 #include "starling/dist/launch/socket.h"
 #include "starling/dist/launch/store.h"
+#include "starling/dist/launch/store_line.h"
 
 namespace starling::dist {
 
@@ -41,24 +42,26 @@ class TcpStore final : public Store {
   // delivered by the deadline.
   bool note_now(std::string_view key, std::string_view value, std::chrono::milliseconds deadline);
 
+  // Connection of its own, for a thread that beats (heart.h).
+  std::unique_ptr<StoreLine> line() { return join(); }
+
   // Local address of the connection to the server, where others can reach this host, too.
   const std::string& local_host() const { return local_host_; }
 
  private:
-  struct Connection;
   class Lease;
 
-  std::unique_ptr<Connection> join();
+  std::unique_ptr<StoreLine> join();
   void check_stop(std::string_view awaited) const;
-  std::unique_ptr<Connection> take_idle();  // null: no idle connection
-  Result<std::unique_ptr<Connection>> connect(SocketTime deadline, bool& final);
+  std::unique_ptr<StoreLine> take_idle();  // null: no idle connection
+  Result<std::unique_ptr<StoreLine>> connect(SocketTime deadline, bool& final);
 
   TcpStoreOptions options_;
   HostPort server_;
   std::uint64_t process_;
   std::string local_host_;
   std::mutex mutex_;
-  std::vector<std::unique_ptr<Connection>> idle_;
+  std::vector<std::unique_ptr<StoreLine>> idle_;
 };
 
 }  // namespace starling::dist

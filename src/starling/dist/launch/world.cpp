@@ -1,6 +1,7 @@
 #include "starling/dist/launch/world.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <charconv>
@@ -9,6 +10,7 @@
 #include "starling/dist/comm/threads/threads_comm.h"
 #include "starling/dist/comm/transport/mpi_comm.h"
 #include "starling/dist/launch/connect.h"
+#include "starling/dist/launch/heart.h"
 #include "starling/dist/launch/hosts.h"
 #include "starling/dist/launch/last_words.h"
 #include "starling/dist/launch/secret.h"
@@ -62,6 +64,7 @@ struct Joining {
 
   explicit Joining(const WorldOptions& given);
   void meet_at(const std::string& address, const std::string& secret, bool serve);
+  void beat();
   std::unique_ptr<Comm> meet_over_mpi();
 };
 
@@ -93,9 +96,9 @@ void Joining::meet_at(const std::string& address, const std::string& secret, boo
 // Joins over MPI, which announces rank 0's rendezvous, with a secret for this run alone.
 std::unique_ptr<Comm> Joining::meet_over_mpi() {
   const dist::RankInfo& info = world.info;
-  auto comm =
-      dist::make_mpi_comm({.epoch = world.epoch, .deadline = options.call_deadline, .join = options.join_deadline},
-                          dist::reducing_by(options.all_reduce));
+  auto comm = dist::make_mpi_comm(
+      {.epoch = world.epoch, .deadline = connect.call_deadline, .join = options.join_deadline, .pulse = connect.pulse},
+      dist::reducing_by(options.all_reduce));
   check(comm->rank() == info.rank && comm->size() == info.world,
         "[world] expected rank {} of {}, as {} told, got rank {} of {} from MPI: is this build's MPI the one that "
         "started it?",
@@ -124,10 +127,36 @@ std::unique_ptr<Comm> Joining::meet_over_mpi() {
   return comm;
 }
 
+// Begins the heartbeats of a connected rank. What they find breaks the communicator, and all groups split from it.
+void Joining::beat() {
+  if (connect.pulse == nullptr) return;
+  const auto found = [comm = std::weak_ptr<Comm>(world.comm)](const std::string& finding) {
+    if (const auto there = comm.lock()) there->abort(finding);
+  };
+  world.heart =
+      std::make_shared<dist::Heart>(world.ties->store->line(),
+                                    dist::HeartOptions{.rank = world.info.rank,
+                                                       .every = options.heartbeat,
+                                                       .deadline = options.deadline,
+                                                       .place = fmt::format("pid {} on {}", ::getpid(), world.host),
+                                                       .served_by_rank0 = !launched},
+                                    connect.pulse, found);
+}
+
+milliseconds call_deadline(const WorldOptions& options) {
+  return options.call_deadline.count() > 0 ? options.call_deadline : kNoDeadline;
+}
+
 }  // namespace
+
+void World::report_progress() const {
+  if (comm && comm->pulse() != nullptr) comm->pulse()->progress();
+}
 
 void World::report_step(std::int64_t step) const {
   if (ties == nullptr) return;
+  if (comm->pulse() != nullptr) comm->pulse()->set_step(step);
+  report_progress();
   if (!ties->launched) return dist::note_last_step(step);
   ties->step.store(step, std::memory_order_relaxed);
   const auto now = CommClock::now().time_since_epoch().count();
@@ -155,13 +184,15 @@ World join_world(const dist::ProcessFlags& flags, const WorldOptions& options) {
   joining.connect = {.backend = dist::parse_world_backend(backend),
                      .epoch = world.epoch,
                      .join_deadline = options.join_deadline,
-                     .call_deadline = options.call_deadline,
-                     .checking = options.checking};
+                     .call_deadline = call_deadline(options),
+                     .checking = options.checking,
+                     .stop = options.stop};
+  if (options.heartbeat.count() > 0) joining.connect.pulse = std::make_shared<dist::Pulse>();
   joining.connect.all_reduce = options.all_reduce;
   if (world.alone()) {
     world.backend = "threads";
     world.store = make_memory_store();
-    world.comm = std::move(make_thread_comms(1, {.epoch = world.epoch, .deadline = options.call_deadline}).front());
+    world.comm = std::move(make_thread_comms(1, {.epoch = world.epoch, .deadline = call_deadline(options)}).front());
     return std::move(world);
   }
   set_thread_rank(world.info.rank);
@@ -184,6 +215,7 @@ World join_world(const dist::ProcessFlags& flags, const WorldOptions& options) {
   world.info.local_rank = connected.hosts.local_rank();
   world.info.local_world = connected.hosts.local_world();
   world.comm = std::move(connected.comm);
+  joining.beat();
   return std::move(world);
 }
 

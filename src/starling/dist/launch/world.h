@@ -12,16 +12,25 @@
 #include "starling/dist/launch/rank_info.h"
 #include "starling/dist/launch/store.h"
 
+namespace starling::dist {
+class Heart;
+}
+
 namespace starling {
 
 struct WorldOptions {
-  std::string backend = "";                          // auto, shared, gloo, mpi; empty: STARLING_BACKEND, else auto
-  std::filesystem::path secret_file = {};            // empty: STARLING_SECRET, or the file in STARLING_SECRET_FILE
-  std::chrono::milliseconds join_deadline{60'000};   // for all ranks to join
-  std::chrono::milliseconds call_deadline{300'000};  // default for communicator calls that set none
-  bool checking = true;                              // compare the call fingerprints of all ranks
-  std::function<bool()> stop = {};                   // polled while ranks meet; true: throws Error; null: never
-  std::string all_reduce = "";                       // algorithm name, run over messages between all ranks; empty: any
+  std::string backend = "";                         // auto, shared, gloo, mpi; empty: STARLING_BACKEND, else auto
+  std::filesystem::path secret_file = {};           // empty: STARLING_SECRET, or the file in STARLING_SECRET_FILE
+  std::chrono::milliseconds join_deadline{60'000};  // for all ranks to join
+  // A rank that misses three heartbeats (stopped, cut off, dead) is named by all others, also while they compute. 0: no
+  // supervision, for debuggers: waits for other ranks then last as long as they take.
+  std::chrono::milliseconds heartbeat{2'000};
+  // A rank that others wait for and that neither finishes a call nor reports progress for so long is named. 0: never.
+  std::chrono::milliseconds deadline{300'000};
+  std::chrono::milliseconds call_deadline{0};  // limit of every call that sets none; 0: `deadline` alone counts
+  bool checking = true;                        // compare the call fingerprints of all ranks
+  std::function<bool()> stop = {};             // polled while ranks meet; true: throws Error; null: never
+  std::string all_reduce = "";                 // algorithm name, run over messages between all ranks; empty: any
 };
 
 // World this process has joined. A process started alone gets a world of one, whose communicator works like any other.
@@ -35,6 +44,7 @@ struct World {
   std::shared_ptr<Ties> ties{};
   std::shared_ptr<Store> store{};
   std::shared_ptr<Comm> comm{};
+  std::shared_ptr<dist::Heart> heart{};  // null: not supervised
 
   bool alone() const { return info.world == 1; }
   bool leads() const { return info.rank == 0; }  // this rank writes files and prints
@@ -42,6 +52,10 @@ struct World {
   // Reports this rank's step to `starling launch`, for its message should the rank die. Cheap enough for every step:
   // most calls only store the number. Under another launcher the step appears in the rank's own last words.
   void report_step(std::int64_t step) const;
+
+  // Reports that this rank works on something that others wait for, such as an epoch of pre-training or a batch of an
+  // evaluation: it is not hung (WorldOptions::deadline). Any thread; costs nothing.
+  void report_progress() const;
 
   // Reports to `starling launch` that this rank has failed, before others fail because of it, so that the right rank is
   // named. Call it when handling an error, before the communicator is aborted or destroyed. Under another launcher the

@@ -14,8 +14,6 @@ constexpr std::int64_t kLeave = -1;
 constexpr auto kFarewell = 10s;        // limit of waiting for the other end to leave
 constexpr auto kShortestPause = 20us;  // between two idle rounds
 constexpr auto kLongestPause = 200us;
-// Workers may be silent for as long as their step takes; liveness is not checked here.
-constexpr auto kSilence = std::chrono::milliseconds(24h);
 
 std::int64_t bytes_of(const Note&) { return static_cast<std::int64_t>(sizeof(Note)); }
 
@@ -66,6 +64,7 @@ Coordinator::Coordinator(std::vector<std::unique_ptr<Comm>> lines, Handler& hand
   for (std::size_t i = 0; i < lines.size(); ++i) {
     lines_[i].comm = std::move(lines[i]);
     lines_[i].open = lines_[i].comm != nullptr;
+    if (lines_[i].open) lines_[i].comm->leave_unwatched();  // what is served here is no progress of rank 0's own
   }
   thread_ = std::thread([this] { serve(); });
 }
@@ -125,8 +124,7 @@ bool Coordinator::advance(int worker) {
   Line& line = lines_[static_cast<std::size_t>(worker)];
   if (!line.open) return false;
   if (!line.listening) {
-    line.coming = {
-        line.comm->recv(&line.heard, bytes_of(line.heard), DType::u8, 1, {.name = "note", .deadline = kSilence})};
+    line.coming = {line.comm->recv(&line.heard, bytes_of(line.heard), DType::u8, 1, {.name = "note"})};
     line.listening = true;
   }
   if (!std::all_of(line.coming.begin(), line.coming.end(), [](const Work& work) { return work.done(); })) return false;
@@ -138,8 +136,7 @@ bool Coordinator::advance(int worker) {
       return true;
     }
     for (auto& flat : handler_.payload_of(worker, line.heard))
-      line.coming.push_back(
-          line.comm->recv(flat.data(), flat.count(), flat.dtype(), 1, {.name = "payload", .deadline = kSilence}));
+      line.coming.push_back(line.comm->recv(flat.data(), flat.count(), flat.dtype(), 1, {.name = "payload"}));
     line.in_payload = true;
     if (!line.coming.empty()) return true;
   }

@@ -49,6 +49,7 @@ void GradientAggregator::take(GradientStep& step) {
     std::unique_lock lock(mutex_);
     const auto deadline = comm_.group().deadline;
     const CommTime began = CommClock::now();
+    const Pulse::Waiting waiting(comm_.pulse());
     if (!changed_.wait_for(lock, deadline, [&] { return broken_ || agreed_.contains(step.step); })) {
       comm_.abort("too few gradients came in time");
       fail("[backup_workers] expected {} gradients for step {} within {} ms, got {}", quorum_.needed(), step.step,

@@ -98,7 +98,7 @@ ShardRule shard_linear_elementwise(const ShardCall& call) {
   // Partial sums pass through linear ops only, and not where every rank would drop its own fraction: a cast to integers
   // or to fewer bits is of the sum, which also keeps its exchange in the dtype that it has.
   const DType from = call.in[0].dtype, to = call.out[0].dtype;
-  const bool keeps = from == to || (is_float(to) && size_of(to) > size_of(from)) || (is_float(to) && !is_float(from));
+  const bool keeps = from == to || (is_float(to) && size_of(to) > size_of(from));
   const bool linear = call.layouts[0] == Layout::partial() && keeps;
   if (!linear) return shard_elementwise(call);
   ShardRule rule = shard_replicated(call);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cmath>
 #include <system_error>
 #include <utility>
@@ -15,6 +16,8 @@ namespace starling {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::chrono::milliseconds kSaveBefore{1'000};  // for the save before to end, when the next one is due
 
 constexpr std::int64_t kPatience = 64;  // steps a due checkpoint waits for the ranks to meet
 
@@ -50,7 +53,7 @@ void Checkpoints::attach(Run& run) {
   if (!options_.background) return;
   const bool two = !options_.best.empty();  // both may be under way at a time
   const std::uint64_t each = options_.save_memory / (two ? 2 : 1);
-  saver_ = std::make_unique<train::BackgroundSaver>(*checkpoints_, each);
+  saver_ = std::make_unique<train::BackgroundSaver>(*checkpoints_, each, options_.before_publishing);
   if (two) best_saver_ = std::make_unique<train::BackgroundSaver>(best_folder(folder_), each);
 }
 
@@ -136,6 +139,9 @@ void Checkpoints::end(Run& run) {
   best_now_ = false;
   if (tried_step_ != run.state().step || due_step_ >= 0) save(run);
   if (saver_) tell(run, saver_->wait());
+  if (skipped_ && skipped_->step == run.state().step) tell(run, saver_->save(*skipped_));
+  skipped_.reset();
+  if (saver_) tell(run, saver_->wait());
   if (best_saver_) tell_best(run, best_saver_->wait());
   if (!options_.best.empty() && best_step_ < 0 && run.state().evaluated_step >= 0 && !run.interrupted())
     run.note(fmt::format("warning: no checkpoint of the best {}: no evaluation told it", options_.best));
@@ -149,6 +155,14 @@ void Checkpoints::wait_for_writer(Run& run) {
   if (strategy.meets_alone() || strategy.updates()) run.link()->meet();
 }
 
+// True if the save before is still under way, on a slow disk. Waiting for it would hold up this rank, and with it all
+// others; all have taken part in making the checkpoint, so that only the rank that writes need know.
+bool Checkpoints::still_busy(Run& run, train::BackgroundSaver* saver, std::int64_t step, std::string_view what) const {
+  if (saver == nullptr || saver->idle_within(kSaveBefore)) return false;
+  run.note(fmt::format("warning: no {} of step {}: the save before it is still being written", what, step));
+  return true;
+}
+
 // All ranks take part in making the checkpoint; one writes it.
 void Checkpoints::save(Run& run) {
   tried_step_ = run.state().step;
@@ -156,8 +170,11 @@ void Checkpoints::save(Run& run) {
   due_step_ = -1;
   const Checkpoint made = run.checkpoint();
   std::optional<train::BackgroundSaver::Outcome> outcome;
+  skipped_.reset();
   if (!writes_) {
     saved_step_ = tried_step_;
+  } else if (still_busy(run, saver_.get(), tried_step_, "checkpoint")) {
+    skipped_ = made;
   } else if (saver_) {
     outcome = saver_->save(made);
   } else {
@@ -180,9 +197,11 @@ void Checkpoints::tell(Run& run, const std::optional<train::BackgroundSaver::Out
 void Checkpoints::save_best(Run& run) {
   const Checkpoint made = run.checkpoint();
   std::optional<train::BackgroundSaver::Outcome> outcome;
-  if (writes_ && best_saver_) {
+  const bool left_out =
+      writes_ && still_busy(run, best_saver_.get(), made.step, "checkpoint of the best " + options_.best);
+  if (writes_ && !left_out && best_saver_) {
     outcome = best_saver_->save(made);
-  } else if (writes_) {
+  } else if (writes_ && !left_out) {
     outcome = {made.step, best_folder(folder_).save(made)};
   }
   wait_for_writer(run);

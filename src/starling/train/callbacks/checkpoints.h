@@ -25,6 +25,8 @@ struct CheckpointsOptions {
   // Bytes that saves may hold beside the state of the run, over all saves under way. What does not fit is written
   // before training goes on.
   std::uint64_t save_memory = train::kSaveMemory;
+  // Called with the step, on the background thread, before a checkpoint is made durable and appears.
+  train::BackgroundSaver::BeforePublishing before_publishing{};
 };
 
 // Saves checkpoints of a run and resumes from the newest intact one. A failed save is reported and training continues.
@@ -49,6 +51,7 @@ class Checkpoints final : public Callback {
   void save(Run& run);
   static void wait_for_writer(Run& run);
   void tell(Run& run, const std::optional<train::BackgroundSaver::Outcome>& outcome);
+  bool still_busy(Run& run, train::BackgroundSaver* saver, std::int64_t step, std::string_view what) const;
   void save_best(Run& run);
   void tell_best(Run& run, const std::optional<train::BackgroundSaver::Outcome>& outcome);
   void step_aside(Run& run);
@@ -62,10 +65,11 @@ class Checkpoints final : public Callback {
   std::unique_ptr<train::BackgroundSaver> best_saver_;
   bool lowest_ = false;
   std::int64_t saved_step_ = -1;
-  std::int64_t tried_step_ = -1;  // step of the last save, which may have failed
-  double tried_at_ = 0;           // time of the last save, by the run's clock
-  bool writes_ = true;            // this rank writes the files
-  std::int64_t due_step_ = -1;    // step of a due checkpoint that waits for the ranks to meet; -1: none
+  std::int64_t tried_step_ = -1;         // step of the last save, which may have failed
+  std::optional<Checkpoint> skipped_{};  // made but not written, since the save before was still under way
+  double tried_at_ = 0;                  // time of the last save, by the run's clock
+  bool writes_ = true;                   // this rank writes the files
+  std::int64_t due_step_ = -1;           // step of a due checkpoint that waits for the ranks to meet; -1: none
   bool epoch_ended_ = false;
   bool best_now_ = false;
   std::optional<double> best_;

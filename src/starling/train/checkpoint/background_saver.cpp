@@ -1,5 +1,7 @@
 #include "starling/train/checkpoint/background_saver.h"
 
+#include <pthread.h>
+
 #include <exception>
 #include <utility>
 
@@ -7,8 +9,8 @@
 
 namespace starling::train {
 
-BackgroundSaver::BackgroundSaver(CheckpointFolder folder, std::uint64_t most_copied)
-    : folder_(std::move(folder)), most_copied_(most_copied), thread_([this] { work(); }) {}
+BackgroundSaver::BackgroundSaver(CheckpointFolder folder, std::uint64_t most_copied, BeforePublishing before)
+    : folder_(std::move(folder)), most_copied_(most_copied), before_(std::move(before)), thread_([this] { work(); }) {}
 
 BackgroundSaver::~BackgroundSaver() {
   {
@@ -56,7 +58,13 @@ std::optional<BackgroundSaver::Outcome> BackgroundSaver::wait() {
   return std::exchange(outcome_, std::nullopt);
 }
 
+bool BackgroundSaver::idle_within(std::chrono::milliseconds time) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, time, [&] { return !busy_; });
+}
+
 void BackgroundSaver::work() {
+  ::pthread_setname_np(::pthread_self(), "starling-saver");
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return busy_ || stopping_; });
@@ -64,6 +72,7 @@ void BackgroundSaver::work() {
     lock.unlock();
     Outcome outcome{save_->step(), failure("[checkpoint] expected to save step {}", save_->step())};
     try {
+      if (before_) before_(save_->step());
       outcome.result = folder_.finish_save(*save_);
     } catch (const std::exception& error) {
       outcome.result = failure("{}", error.what());

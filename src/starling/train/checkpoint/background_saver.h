@@ -1,7 +1,9 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -24,7 +26,10 @@ class BackgroundSaver {
     Result<std::filesystem::path> result;
   };
 
-  explicit BackgroundSaver(CheckpointFolder folder, std::uint64_t most_copied = kSaveMemory);
+  using BeforePublishing = std::function<void(std::int64_t step)>;
+
+  explicit BackgroundSaver(CheckpointFolder folder, std::uint64_t most_copied = kSaveMemory,
+                           BeforePublishing before = {});
   ~BackgroundSaver();  // waits for the save under way
   BackgroundSaver(const BackgroundSaver&) = delete;
   BackgroundSaver& operator=(const BackgroundSaver&) = delete;
@@ -32,8 +37,9 @@ class BackgroundSaver {
   // Waits for the previous save and returns its outcome if that was not reported yet.
   std::optional<Outcome> save(const Checkpoint& checkpoint);
 
-  std::optional<Outcome> poll();  // outcome of a finished save, reported once; does not block
-  std::optional<Outcome> wait();  // as poll(), after waiting for the save under way
+  std::optional<Outcome> poll();                     // outcome of a finished save, reported once; does not block
+  std::optional<Outcome> wait();                     // as poll(), after waiting for the save under way
+  bool idle_within(std::chrono::milliseconds time);  // false: a save is still under way after that time
 
  private:
   void work();
@@ -41,6 +47,7 @@ class BackgroundSaver {
 
   CheckpointFolder folder_;
   std::uint64_t most_copied_;
+  BeforePublishing before_;
   std::optional<StreamedSave> save_;  // the one under way
   std::mutex mutex_;
   std::condition_variable changed_;

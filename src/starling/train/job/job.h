@@ -128,6 +128,8 @@ struct DistributeJob {
   std::optional<dist::Topology> topology{};  // none: all workers form one group
   bool check = true;
   std::int64_t hash_every = 100;
+  double heartbeat = 2;
+  double deadline = 300;
   std::vector<double> slow{};
   static Settings settings();
 

@@ -1,6 +1,7 @@
 #include "starling/train/job/job_ranks.h"
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
 #include <thread>
 
@@ -16,6 +17,7 @@
 #include "starling/dist/health/flight_recorder.h"
 #include "starling/dist/strategy/grouped.h"
 #include "starling/train/job/job_error.h"
+#include "starling/train/ranks/thread_watch.h"
 
 namespace starling::train {
 namespace {
@@ -38,10 +40,11 @@ std::string chosen(const DistributeJob& job, const char* key) {
 // algorithm.
 class ThreadComms {
  public:
-  explicit ThreadComms(const DistributeJob& job) : all_reduce_(chosen(job, "all_reduce")) {
+  ThreadComms(const DistributeJob& job, const ThreadWatch& watch)
+      : all_reduce_(chosen(job, "all_reduce")), pulses_(watch.pulses()) {
     const auto workers = static_cast<int>(job.workers);
     if (all_reduce_ == "auto") {
-      comms_ = make_thread_comms(workers);
+      comms_ = make_thread_comms(workers, {.deadline = kNoDeadline, .pulses = pulses_});
     } else {
       network_ = dist::make_memory_network(workers);
     }
@@ -49,12 +52,14 @@ class ThreadComms {
   // Communicator of a rank; call once per rank; collective.
   std::unique_ptr<Comm> of(int rank, int workers) {
     if (!network_) return std::move(comms_[static_cast<std::size_t>(rank)]);
-    return make_transport_comm(network_->endpoint(rank), {.rank = rank, .size = workers},
-                               dist::reducing_by(all_reduce_));
+    CommGroup group{.rank = rank, .size = workers, .deadline = kNoDeadline};
+    if (!pulses_.empty()) group.pulse = pulses_[static_cast<std::size_t>(rank)];
+    return make_transport_comm(network_->endpoint(rank), group, dist::reducing_by(all_reduce_));
   }
 
  private:
   std::string all_reduce_;
+  std::vector<std::shared_ptr<dist::Pulse>> pulses_;
   std::vector<std::unique_ptr<Comm>> comms_;
   std::shared_ptr<dist::MemoryNetwork> network_;
 };
@@ -66,26 +71,29 @@ std::shared_ptr<dist::RankStrategy> make_strategy(const DistributeJob& job, cons
   return std::make_shared<dist::Grouped>(comm, *job.topology, AllReduceOptions{}, maker);
 }
 
-// The original error: errors of ranks that failed as a consequence quote it, so it is the shortest.
-std::exception_ptr first_cause(const std::vector<std::exception_ptr>& errors) {
-  std::exception_ptr shortest;
-  std::size_t length = 0;
-  for (const auto& error : errors) {
-    if (!error) continue;
-    try {
-      std::rethrow_exception(error);
-    } catch (const std::exception& e) {
-      const std::size_t own = std::string_view(e.what()).size();
-      if (!shortest || own < length) {
-        shortest = error;
-        length = own;
-      }
-    } catch (...) {
-      return error;
+// First of several failures: each rank reports its own before the others can fail because of it.
+class FirstFailure {
+ public:
+  explicit FirstFailure(int workers) : errors_(static_cast<std::size_t>(workers)) {}
+
+  void report(int rank) {
+    int nobody = -1;
+    first_.compare_exchange_strong(nobody, rank);
+  }
+  void keep(int rank, std::exception_ptr error) { errors_[static_cast<std::size_t>(rank)] = std::move(error); }
+  // After all ranks have ended.
+  void rethrow() const {
+    if (first_ >= 0 && errors_[static_cast<std::size_t>(first_)])
+      std::rethrow_exception(errors_[static_cast<std::size_t>(first_)]);
+    for (const auto& error : errors_) {
+      if (error) std::rethrow_exception(error);
     }
   }
-  return shortest;
-}
+
+ private:
+  std::atomic<int> first_{-1};
+  std::vector<std::exception_ptr> errors_;  // by rank
+};
 
 // Runs a rank; on failure, aborts the other ranks and writes this rank's flight record.
 TrainResult watched(const Job& job, const std::shared_ptr<Comm>& comm, const std::function<TrainResult()>& body,
@@ -104,32 +112,38 @@ TrainResult train_threads(const Job& job, const TrainOptions& options) {
   const auto workers = static_cast<int>(job.distribute.workers);
   const int threads = threads_of_each(job.distribute, workers);
   const JobData data = load_job_data(job);
-  ThreadComms comms(job.distribute);
-  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(workers));
+  ThreadWatch watch(workers, workers > 1 ? job.distribute.deadline : 0, options.hung);
+  ThreadComms comms(job.distribute, watch);
+  FirstFailure failure(workers);
   TrainResult result;
   const auto run = [&](int rank) {
-    const auto own = static_cast<std::size_t>(rank);
     const AsRank as_rank(workers > 1 ? rank : thread_rank());
     const ThreadScope scope(threads);
+    const auto failed = [&](std::string_view) { failure.report(rank); };
     try {
       std::unique_ptr<Comm> made = comms.of(rank, workers);
       if (job.distribute.check && workers > 1) made = dist::make_checking(std::move(made));
       const std::shared_ptr<Comm> comm = std::move(made);
+      watch.join(rank, comm);
       TrainOptions of_rank = options;
       if (rank != 0) of_rank.stop = nullptr;  // rank 0 polls for all
-      TrainResult ended = watched(job, comm, [&] {
-        return train_rank(job, data, of_rank, {.strategy = make_strategy(job.distribute, comm), .threads = threads});
-      });
+      const auto body = [&] {
+        return train_rank(job, data, of_rank,
+                          {.strategy = make_strategy(job.distribute, comm), .threads = threads, .failed = failed});
+      };
+      TrainResult ended = watched(job, comm, body, failed);
       if (rank == 0) result = std::move(ended);
     } catch (...) {
-      errors[own] = std::current_exception();
+      failed("");
+      failure.keep(rank, std::current_exception());
     }
+    watch.leave(rank);
   };
   std::vector<std::thread> others;
   for (int rank = 1; rank < workers; ++rank) others.emplace_back(run, rank);
   run(0);
   for (auto& other : others) other.join();
-  if (const auto error = first_cause(errors)) std::rethrow_exception(error);
+  failure.rethrow();
   return result;
 }
 
@@ -152,8 +166,12 @@ TrainResult telling_once(const Processes& others, const std::function<TrainResul
 
 // Runs this process as one of several ranks.
 TrainResult train_process(Job job, const TrainOptions& options) {
-  const Processes others = join_processes(options.processes, chosen(job.distribute, "backend"), job.distribute.check,
-                                          chosen(job.distribute, "all_reduce"), options.stop);
+  const Processes others = join_processes(options.processes, {.backend = chosen(job.distribute, "backend"),
+                                                              .check = job.distribute.check,
+                                                              .all_reduce = chosen(job.distribute, "all_reduce"),
+                                                              .heartbeat = job.distribute.heartbeat,
+                                                              .deadline = job.distribute.deadline,
+                                                              .stop = options.stop});
   job.distribute.workers = others.comm->size();
   const int threads = threads_of_each(job.distribute, others.here);
   const ThreadScope scope(threads);

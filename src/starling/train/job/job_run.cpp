@@ -19,6 +19,7 @@
 #include "starling/train/loop/interrupt.h"
 #include "starling/train/loop/trainer.h"
 #include "starling/train/monitor/monitor.h"
+#include "starling/train/ranks/link.h"
 #include "starling/train/run/run_folder.h"
 #include "starling/train/saved_model/saved_model.h"
 
@@ -86,6 +87,22 @@ class JobFile final : public Callback {
   const Job& job_;
 };
 
+// Data set whose reader reports progress: other ranks wait meanwhile.
+class Reporting final : public Dataset {
+ public:
+  Reporting(std::shared_ptr<const Dataset> data, const RankLink* link) : data_(std::move(data)), link_(link) {}
+  std::int64_t size() const override { return data_->size(); }
+  std::vector<TensorType> fields() const override { return data_->fields(); }
+  void gather(std::span<const std::int64_t> rows, std::span<const Tensor> out) const override {
+    data_->gather(rows, out);
+    if (link_ != nullptr) link_->progress();
+  }
+
+ private:
+  std::shared_ptr<const Dataset> data_;
+  const RankLink* link_;
+};
+
 // Pre-trains the hidden layers before the first step; skipped in a resumed run.
 class Pretrain final : public Callback {
  public:
@@ -98,8 +115,9 @@ class Pretrain final : public Callback {
         "[pretrain] expected data that can be asked by number, got shards without an index (write data.indexed: true, "
         "or leave pretrain out)");
     const auto data = std::make_shared<TransformedDataset>(prepared_.data.unlabelled, prepared_.data.eval_steps);
+    const auto reports = std::make_shared<Reporting>(data, run.link());
     prepared_.job.pretrain.kind->make()(
-        run.net(), data, [&](const std::string& layer, std::int64_t epoch, double loss) {
+        run.net(), reports, [&](const std::string& layer, std::int64_t epoch, double loss) {
           if (stop_ && stop_())
             throw Interrupted("[train] interrupted while pre-training: there is nothing to save yet");
           run.note(fmt::format("pre-training {}, epoch {}: loss {:.4f}", layer, epoch + 1, loss));

@@ -13,9 +13,12 @@ namespace starling::train {
 
 struct TrainOptions {
   ProgressOptions progress{};
-  // Polled after every step, and within evaluations if there is one worker; true: save and return. Null: never. During
+  // Polled after every step, and after every batch of evaluations; true: save and return. Null: never. During
   // pre-training, which leaves nothing to save, true throws Interrupted.
   std::function<bool()> stop{};
+  // Workers that are threads: told, on another thread, if one of them is hung (distribute.deadline) and does not come
+  // back, so that run_job cannot return. Ends the process, if anything. Null: nothing is told.
+  std::function<void(const std::string& finding)> hung{};
   std::filesystem::path trace{};    // file for a Chrome trace of some steps; empty: none
   std::ostream* explain = nullptr;  // receives the compiled step's graph and explain() once
   std::int64_t pause_after = 0;     // epochs in all after which to save and return, to be resumed later; 0: none

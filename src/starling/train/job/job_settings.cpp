@@ -104,6 +104,15 @@ Settings DistributeJob::settings() {
       setting("check", &J::check, "compare what workers ask of each other: a mismatch is named at once"),
       setting("hash_every", &J::hash_every, "steps between two comparisons of the workers' weights; 0: none",
               {.min = 0, .max = kMany}),
+      setting("heartbeat", &J::heartbeat,
+              "seconds between two signs of life of a process; one that misses three (stopped, cut off, dead) is named "
+              "by all others. 0: nobody watches, for debuggers",
+              {.min = 0, .max = 3600}),
+      setting(
+          "deadline", &J::deadline,
+          "seconds that a worker which others wait for may make no progress (hung files, an endless loop) before it "
+          "is named; 0: as long as it takes",
+          {.min = 0, .max = 1e6}),
       setting("slow", &J::slow,
               "for studies of unequal workers: how many times as long each one's computing takes, by rank; 1: as it is",
               {.min = 1, .max = 1000})};

@@ -136,6 +136,8 @@ bool is_free(const std::string& path, const Job& job) {
                                                     "distribute.all_reduce",
                                                     "distribute.check",
                                                     "distribute.hash_every",
+                                                    "distribute.heartbeat",
+                                                    "distribute.deadline",
                                                     "distribute.slow"};
   static const std::set<std::string_view> length = {"train.epochs", "train.steps"};
   static const std::set<std::string_view> watching = {"train.evaluate_every", "train.watch", "train.metrics",

@@ -148,22 +148,32 @@ std::vector<double> numbers_in(const std::string& bytes) {
 }  // namespace
 
 // Results of this rank's batches: for each, its sample count, then for every metric the number of its sums, and the
-// sums.
-std::vector<double> Evaluator::judge_share(const EvaluationData& data, const RankLink& link) {
+// sums. Ranks vote beside every batch whether any of them is to stop, so that all do so after the same batch.
+std::optional<std::vector<double>> Evaluator::judge_share(const std::function<bool()>& stop, const EvaluationData& data,
+                                                          RankLink& link) {
+  constexpr std::int64_t kDone = 0, kGoesOn = 1, kStops = 2;
   std::vector<double> all;
   Loader& loader = *loader_of(data, &link);
-  while (const Batch* batch = loader.next()) {
-    const Judged one = judged(*batch);
-    all.push_back(static_cast<double>(batch->size));
-    for (const auto& [name, metric] : options_.metrics) {
-      metric->reset();
-      metric->add(one);
-      const std::vector<double> sums = *metric->sums();
-      all.push_back(static_cast<double>(sums.size()));
-      all.insert(all.end(), sums.begin(), sums.end());
+  for (bool ended = false;;) {
+    const Batch* batch = ended ? nullptr : loader.next();
+    ended = batch == nullptr;
+    link.post_vote(stop && stop() ? kStops : ended ? kDone : kGoesOn);
+    if (batch != nullptr) {
+      const Judged one = judged(*batch);
+      all.push_back(static_cast<double>(batch->size));
+      for (const auto& [name, metric] : options_.metrics) {
+        metric->reset();
+        metric->add(one);
+        const std::vector<double> sums = *metric->sums();
+        all.push_back(static_cast<double>(sums.size()));
+        all.insert(all.end(), sums.begin(), sums.end());
+      }
+      link.progress();
     }
+    const auto votes = link.take_vote();
+    if (std::count(votes.begin(), votes.end(), kStops) > 0) return std::nullopt;
+    if (std::count(votes.begin(), votes.end(), kDone) == std::ssize(votes)) return all;
   }
-  return all;
 }
 
 // Joins the batches in their global order, as a single rank would have added them.
@@ -186,26 +196,39 @@ std::int64_t Evaluator::join_shares(const std::vector<std::string>& shares) {
   return samples;
 }
 
-Evaluation Evaluator::evaluate(const EvaluationData& data, const std::vector<std::string>& class_names, RankLink& link,
-                               bool equal) {
-  if (link.size() == 1) return evaluate(data, class_names);
+std::optional<Evaluation> Evaluator::judge_shared(const std::function<bool()>& stop, const EvaluationData& data,
+                                                  const std::vector<std::string>& class_names, RankLink& link) {
+  const EvalMode eval(net_);
+  const auto own = judge_share(stop, data, link);
+  if (!own) return std::nullopt;
+  Evaluation evaluation = told(join_shares(link.gather(bytes_of(*own))), class_names);
+  if (!link.leads()) evaluation.tables.clear();
+  return evaluation;
+}
+
+std::optional<Evaluation> Evaluator::evaluate_unless(const std::function<bool()>& stop, const EvaluationData& data,
+                                                     const std::vector<std::string>& class_names, RankLink& link,
+                                                     bool equal) {
+  if (link.size() == 1) return evaluate_unless(stop, data, class_names);
   const auto can_be_shared = [](const NamedMetric& one) { return one.metric->sums().has_value(); };
   reset_metrics();
-  if (equal && data.set && std::all_of(options_.metrics.begin(), options_.metrics.end(), can_be_shared)) {
-    const EvalMode eval(net_);
-    const auto shares = link.gather(bytes_of(judge_share(data, link)));
-    Evaluation evaluation = told(join_shares(shares), class_names);
-    if (!link.leads()) evaluation.tables.clear();
-    return evaluation;
-  }
-  Evaluation evaluation;
-  std::vector<double> numbers;
+  if (equal && data.set && std::all_of(options_.metrics.begin(), options_.metrics.end(), can_be_shared))
+    return judge_shared(stop, data, class_names, link);
+  std::optional<Evaluation> found;
+  std::vector<double> numbers;  // none: stopped
   if (link.leads()) {
-    evaluation = evaluate(data, class_names);
-    numbers.push_back(static_cast<double>(evaluation.samples));
-    for (const auto& [name, value] : evaluation.metrics) numbers.push_back(value);
+    const auto asked = [&] {
+      link.progress();
+      return stop && stop();
+    };
+    if ((found = evaluate_unless(asked, data, class_names))) {
+      numbers.push_back(static_cast<double>(found->samples));
+      for (const auto& [name, value] : found->metrics) numbers.push_back(value);
+    }
   }
   numbers = numbers_in(link.broadcast(bytes_of(numbers)));
+  if (numbers.empty()) return std::nullopt;
+  Evaluation evaluation = found ? std::move(*found) : Evaluation{};
   evaluation.samples = static_cast<std::int64_t>(numbers[0]);
   for (const auto& [name, metric] : options_.metrics) evaluation.metrics[name] = 0;
   std::size_t next = 1;

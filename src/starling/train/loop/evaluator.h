@@ -45,8 +45,13 @@ class Evaluator {
   // Collective evaluation over the ranks of a run. If all ranks have `equal` weights, each judges some of the batches,
   // and all get the result; otherwise, and if data or metrics cannot be divided, rank 0 judges for all. Tables are on
   // rank 0 only.
+  // `stop` (null: never) is asked between batches on every rank that judges; once it is true on one, all get nullopt.
+  std::optional<Evaluation> evaluate_unless(const std::function<bool()>& stop, const EvaluationData& data,
+                                            const std::vector<std::string>& class_names, RankLink& link, bool equal);
   Evaluation evaluate(const EvaluationData& data, const std::vector<std::string>& class_names, RankLink& link,
-                      bool equal);
+                      bool equal) {
+    return *evaluate_unless({}, data, class_names, link, equal);
+  }
   Tensor predict(std::span<const Tensor> fields);  // f32, on the CPU
   void predict(const EvaluationData& data,
                const std::function<void(const Tensor& prediction, std::int64_t first)>& take);
@@ -58,7 +63,10 @@ class Evaluator {
   Judged judged(const Batch& batch);
   std::unique_ptr<Loader>& loader_of(const EvaluationData& data, const RankLink* shared = nullptr);
   void reset_metrics() const;
-  std::vector<double> judge_share(const EvaluationData& data, const RankLink& link);
+  std::optional<std::vector<double>> judge_share(const std::function<bool()>& stop, const EvaluationData& data,
+                                                 RankLink& link);
+  std::optional<Evaluation> judge_shared(const std::function<bool()>& stop, const EvaluationData& data,
+                                         const std::vector<std::string>& class_names, RankLink& link);
   std::int64_t join_shares(const std::vector<std::string>& shares);
   Evaluation told(std::int64_t samples, const std::vector<std::string>& class_names) const;
   std::vector<Tensor> on_device(std::span<const Tensor> fields) const;

@@ -92,6 +92,7 @@ void FitRun::begin() {
   each(&Callback::attach);
   check_names(parts_.callbacks);
   resuming_ = true;
+  const dist::Pulse::Doing doing(pulse(), "start");
   for (const auto& callback : parts_.callbacks) {
     if ((resumed_ = callback->resume(*this))) break;
   }
@@ -234,9 +235,11 @@ bool FitRun::run_step() {
       report_.fields = {};  // the loader may be reusing the buffers
       break;
     }
+    progress();
     if (batches == 0) begin_step(*batch);
     if (!left_out_) parts_.programs.add(*batch);
     ++made;
+    progress();
     report_.samples += parts_.link ? batch->total : batch->size;
     given_rows_ += batch->size;
     report_.fields = {batch->fields.data(), batch->fields.size()};
@@ -395,21 +398,29 @@ bool FitRun::evaluate_now() {
   return true;
 }
 
-// With several ranks, an evaluation is not interrupted.
+// With several ranks, all leave an evaluation after the same batch.
 std::optional<Evaluation> FitRun::evaluate_unless_stopped() {
-  if (parts_.link || test_.empty()) return evaluate();
-  return parts_.evaluator.evaluate_unless([this] { return stopping(); }, test_, plan_.class_names);
+  if (test_.empty()) return evaluate();
+  if (!parts_.link) return parts_.evaluator.evaluate_unless([this] { return stopping(); }, test_, plan_.class_names);
+  auto found = evaluate_on_ranks(parts_.options.stop);
+  interrupted_ = interrupted_ || !found;
+  return found;
 }
 
 Evaluation FitRun::evaluate() {
   if (test_.empty()) return {};
   if (!parts_.link) return parts_.evaluator.evaluate(test_, plan_.class_names);
+  return *evaluate_on_ranks({});
+}
+
+std::optional<Evaluation> FitRun::evaluate_on_ranks(const std::function<bool()>& stop) {
+  const dist::Pulse::Doing doing(pulse(), "evaluation");
   const bool shows = strategy().shows_to_evaluate();
   if (shows) strategy().show();
   const bool equal = shows || strategy().settled() || strategy().settles_to_evaluate();  // has just settled
   // Each rank has its own batch statistics; rank 0's are the model's.
   if (equal) parts_.link->broadcast(trained_state().buffers);
-  Evaluation made = parts_.evaluator.evaluate(test_, plan_.class_names, *parts_.link, equal);
+  auto made = parts_.evaluator.evaluate_unless(stop, test_, plan_.class_names, *parts_.link, equal);
   if (shows) strategy().unshow();
   return made;
 }
@@ -466,6 +477,7 @@ Summary FitRun::summary() const {
 }
 
 Checkpoint FitRun::checkpoint() {
+  const dist::Pulse::Doing doing(pulse(), "save");
   expect_finite_state();
   nlohmann::json extra = {{"identity", parts_.options.identity}, {"run", to_json(state_)}};
   if (parts_.options.schedule) extra["schedule"] = parts_.options.schedule->state();

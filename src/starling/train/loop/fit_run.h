@@ -106,6 +106,11 @@ class FitRun final : public Run {
   void pay_owed();
   bool evaluate_now();
   std::optional<Evaluation> evaluate_unless_stopped();
+  std::optional<Evaluation> evaluate_on_ranks(const std::function<bool()>& stop);
+  dist::Pulse* pulse() const { return parts_.link ? parts_.link->pulse() : nullptr; }
+  void progress() const {
+    if (parts_.link) parts_.link->progress();
+  }
   void explain_once();
   void each(void (Callback::*event)(Run&));
   std::int64_t samples_left(data::DataPosition position) const;

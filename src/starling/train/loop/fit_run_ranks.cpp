@@ -119,6 +119,8 @@ StepNote FitRun::note_of_step() {
 void FitRun::agree(bool all) {
   if (!parts_.link) return;
   parts_.link->post(note_of_step());
+  parts_.link->progress();
+  if (pulse() != nullptr) pulse()->set_step(state_.step);
   note_.loss = note_.weight = 0;
   note_.not_finite = note_.unchecked = 0;
   const bool meet = strategy().meets_after(state_.step - 1) && !strategy().meets_alone();

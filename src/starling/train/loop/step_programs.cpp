@@ -269,6 +269,8 @@ StepPrograms::Result StepPrograms::end() {
     result_.skipped = true;
   } else if (split_ && (weight > 0 || !ranks_)) {
     update();
+  } else if (split_) {
+    drop_gradients();  // of no samples: they are no part of the next step's
   }
   if (ranks_) ranks_->after_update(step_, result_.non_finite.empty() ? weight : 0);
   return std::move(result_);

@@ -11,10 +11,14 @@
 namespace starling::train {
 namespace {
 
-// Time limit of waits for work that one rank does alone: pre-training, evaluating a stream, reading a checkpoint.
-constexpr std::chrono::hours kLong{24};
+// Waits for work that one rank does alone: pre-training, evaluating a stream, reading a checkpoint. In a supervised
+// group they last as long as that rank makes progress.
+constexpr std::chrono::hours kUnsupervised{24};
 
-CallOptions patient(std::string_view name) { return {.name = name, .deadline = kLong}; }
+CallOptions patient(const Comm& comm, std::string_view name) {
+  if (comm.pulse() != nullptr) return {.name = name};
+  return {.name = name, .deadline = kUnsupervised};
+}
 
 // Broadcasts in place on the CPU; through a copy on other devices.
 void broadcast_tensor(Comm& comm, const Tensor& tensor, std::string_view name) {
@@ -22,7 +26,7 @@ void broadcast_tensor(Comm& comm, const Tensor& tensor, std::string_view name) {
   const auto bytes = data::host_bytes(host);
   // The root's memory is only read: it may be a mapped file.
   void* data = const_cast<std::byte*>(bytes.data());  // NOLINT(cppcoreguidelines-pro-type-const-cast)
-  comm.broadcast(data, static_cast<std::int64_t>(bytes.size()), DType::u8, 0, patient(name)).wait();
+  comm.broadcast(data, static_cast<std::int64_t>(bytes.size()), DType::u8, 0, patient(comm, name)).wait();
   if (comm.rank() != 0 && !same(host, tensor)) copy_into(tensor, host);
 }
 
@@ -79,7 +83,7 @@ std::vector<StepNote> RankLink::take() {
 
 std::vector<std::int64_t> RankLink::gather(std::int64_t own) {
   std::vector<std::int64_t> all(static_cast<std::size_t>(size()));
-  comm_->all_gather(&own, all.data(), 1, DType::i64, patient("numbers")).wait();
+  comm_->all_gather(&own, all.data(), 1, DType::i64, patient(*comm_, "numbers")).wait();
   return all;
 }
 
@@ -88,7 +92,7 @@ std::vector<std::string> RankLink::gather(const std::string& own) {
   std::int64_t sum = 0;
   for (const auto count : counts) sum += count;
   std::string joined(static_cast<std::size_t>(sum), '\0');
-  comm_->all_gather(own.data(), joined.data(), counts, DType::u8, patient("texts")).wait();
+  comm_->all_gather(own.data(), joined.data(), counts, DType::u8, patient(*comm_, "texts")).wait();
   std::vector<std::string> all;
   std::size_t begin = 0;
   for (const auto count : counts) {
@@ -100,14 +104,14 @@ std::vector<std::string> RankLink::gather(const std::string& own) {
 
 void RankLink::gather_rows(const void* own, void* all, std::vector<std::int64_t> rows, std::int64_t row_bytes) {
   for (auto& count : rows) count *= row_bytes;
-  comm_->all_gather(own, all, rows, DType::u8, patient("rows")).wait();
+  comm_->all_gather(own, all, rows, DType::u8, patient(*comm_, "rows")).wait();
 }
 
 std::string RankLink::broadcast(std::string text) {
   auto length = static_cast<std::int64_t>(text.size());
-  comm_->broadcast(&length, 1, DType::i64, 0, patient("length")).wait();
+  comm_->broadcast(&length, 1, DType::i64, 0, patient(*comm_, "length")).wait();
   text.resize(static_cast<std::size_t>(length));
-  comm_->broadcast(text.data(), length, DType::u8, 0, patient("text")).wait();
+  comm_->broadcast(text.data(), length, DType::u8, 0, patient(*comm_, "text")).wait();
   return text;
 }
 
@@ -115,7 +119,18 @@ void RankLink::broadcast(std::span<const NamedTensor> tensors) {
   for (const auto& [name, tensor] : tensors) broadcast_tensor(*comm_, tensor, name);
 }
 
-void RankLink::meet() { comm_->barrier(patient("meet")).wait(); }
+void RankLink::meet() { comm_->barrier(patient(*comm_, "meet")).wait(); }
+
+void RankLink::post_vote(std::int64_t own) {
+  own_vote_ = own;
+  votes_.assign(static_cast<std::size_t>(size()), 0);
+  vote_ = comm_->all_gather(&own_vote_, votes_.data(), 1, DType::i64, patient(*comm_, "vote"));
+}
+
+std::vector<std::int64_t> RankLink::take_vote() {
+  vote_.wait();
+  return votes_;
+}
 
 std::optional<Checkpoint> RankLink::share(std::optional<Checkpoint> own) {
   nlohmann::json head;
@@ -135,7 +150,7 @@ std::vector<NamedTensor> RankLink::collect(const std::vector<NamedTensor>& own) 
     for (const auto& [name, tensor] : own) {
       const Tensor host = data::on_host(tensor);
       const auto bytes = data::host_bytes(host);
-      comm_->send(bytes.data(), static_cast<std::int64_t>(bytes.size()), DType::u8, 0, patient(name)).wait();
+      comm_->send(bytes.data(), static_cast<std::int64_t>(bytes.size()), DType::u8, 0, patient(*comm_, name)).wait();
     }
     return all;
   }
@@ -143,7 +158,7 @@ std::vector<NamedTensor> RankLink::collect(const std::vector<NamedTensor>& own) 
   for (int rank = 1; rank < size(); ++rank) {
     for (auto& [name, tensor] : made_as(nlohmann::json::parse(described[static_cast<std::size_t>(rank)]))) {
       const auto bytes = data::host_bytes(tensor);
-      comm_->recv(tensor.raw(), static_cast<std::int64_t>(bytes.size()), DType::u8, rank, patient(name)).wait();
+      comm_->recv(tensor.raw(), static_cast<std::int64_t>(bytes.size()), DType::u8, rank, patient(*comm_, name)).wait();
       all.push_back({named(rank, name), tensor});
     }
   }
@@ -157,7 +172,7 @@ dist::Verdict RankLink::vote_non_finite(std::string_view tensor) {
 void RankLink::expect_equal(std::span<const NamedTensor> tensors, std::int64_t step) {
   std::vector<NamedTensor> dense;
   for (const auto& [name, tensor] : tensors) dense.push_back({name, data::on_host(tensor)});
-  dist::check_replicas(*comm_, dense, step, "weights", patient("replicas"));
+  dist::check_replicas(*comm_, dense, step, "weights", patient(*comm_, "replicas"));
 }
 
 void RankLink::abort(std::string_view reason) { strategy_->comm().abort(reason); }

@@ -30,6 +30,11 @@ class RankLink {
   bool leads() const { return rank() == 0; }  // writes files, prints
   dist::RankStrategy& strategy() const { return *strategy_; }
   const Comm& comm() const { return *comm_; }
+  dist::Pulse* pulse() const { return comm_->pulse(); }  // null: this rank is not supervised
+  // Reports that this rank works on something the others wait for. Any thread.
+  void progress() const {
+    if (pulse() != nullptr) pulse()->progress();
+  }
 
   // Notes are exchanged asynchronously: post() sends one, take() waits for all ranks' notes that belong to the oldest
   // own note not yet taken.
@@ -43,7 +48,11 @@ class RankLink {
   void gather_rows(const void* own, void* all, std::vector<std::int64_t> rows, std::int64_t row_bytes);
   std::string broadcast(std::string text);               // returns rank 0's text
   void broadcast(std::span<const NamedTensor> tensors);  // copies rank 0's values to all ranks
-  void meet();                                           // barrier with a very long deadline
+  void meet();                                           // barrier
+
+  // Vote without waiting: post_vote() gives this rank's number, take_vote() waits for those of all. One at a time.
+  void post_vote(std::int64_t own);
+  std::vector<std::int64_t> take_vote();
 
   // Sends rank 0's checkpoint, or its absence, to all ranks.
   std::optional<Checkpoint> share(std::optional<Checkpoint> own);
@@ -69,6 +78,9 @@ class RankLink {
   std::shared_ptr<dist::RankStrategy> strategy_;
   std::unique_ptr<Comm> comm_;
   std::deque<std::unique_ptr<Notes>> notes_;  // buffers of exchanges in flight
+  std::int64_t own_vote_ = 0;
+  std::vector<std::int64_t> votes_;
+  Work vote_;
 };
 
 }  // namespace starling::train

@@ -33,18 +33,24 @@ bool told_by_first(const World& world, const std::string& problem) {
   return !world.leads() && heard && *heard == problem;
 }
 
+// At least 1 unless the seconds are 0, which stands for none.
+std::chrono::milliseconds milliseconds_of(double seconds) {
+  return std::chrono::ceil<std::chrono::milliseconds>(std::chrono::duration<double>(seconds));
+}
+
 }  // namespace
 
 bool among_processes(const dist::ProcessFlags& flags) { return find_rank_info(flags).value().world > 1; }
 
-Processes join_processes(const dist::ProcessFlags& flags, const std::string& backend, bool check,
-                         const std::string& all_reduce, const std::function<bool()>& stop) {
-  WorldOptions options;
-  options.backend = backend == "auto" ? "" : backend;
-  options.checking = check;
-  options.all_reduce = all_reduce == "auto" ? "" : all_reduce;
-  options.stop = stop;
-  const auto world = join_unless_stopped(flags, options);
+Processes join_processes(const dist::ProcessFlags& flags, const JoinOptions& options) {
+  WorldOptions how;
+  how.backend = options.backend == "auto" ? "" : options.backend;
+  how.checking = options.check;
+  how.all_reduce = options.all_reduce == "auto" ? "" : options.all_reduce;
+  how.stop = options.stop;
+  how.heartbeat = milliseconds_of(options.heartbeat);
+  how.deadline = milliseconds_of(options.deadline);
+  const auto world = join_unless_stopped(flags, how);
   return {.world = world,
           .comm = world->comm,
           .here = world->info.local_world,

@@ -26,9 +26,14 @@ struct Processes {
   std::function<bool(const std::string& problem)> told_by_first{};
 };
 
-// `backend` and `all_reduce`: "auto" or a name; `check`: verify that ranks call matching collectives.
-// `stop`: polled while the others are awaited; true: throws Interrupted.
-Processes join_processes(const dist::ProcessFlags& flags, const std::string& backend, bool check,
-                         const std::string& all_reduce = "auto", const std::function<bool()>& stop = {});
+struct JoinOptions {
+  std::string backend = "auto";     // or a name
+  bool check = true;                // verify that ranks call matching collectives
+  std::string all_reduce = "auto";  // or a name
+  double heartbeat = 2;             // seconds; 0: no supervision
+  double deadline = 300;            // seconds for progress that others wait for; 0: none
+  std::function<bool()> stop{};     // polled while the others are awaited; true: throws Interrupted
+};
+Processes join_processes(const dist::ProcessFlags& flags, const JoinOptions& options);
 
 }  // namespace starling::train

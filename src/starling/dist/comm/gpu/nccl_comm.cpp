@@ -73,7 +73,7 @@ class NcclComm final : public Comm {
 
   void abort(std::string_view reason) override {
     control_->abort(reason);
-    break_with(fmt::format("rank {} of group '{}' aborted: {}", rank(), group().label, reason));
+    break_with(abort_text(reason));
   }
 
   void tell(const RankStatus& status) override { control_->tell(status); }

@@ -46,6 +46,8 @@ class CallQueue {
 // call that had it; all have when this rank has finished a call a window later.
 constexpr std::uint64_t kCollectivesUnderWay = 32, kMessagesUnderWay = 4;
 
+constexpr milliseconds kMeeting{60'000};  // for ranks to come to the making of the groups
+
 // Outstanding operation of this rank. The first `next` stages have been started.
 struct Operation {
   CommOp op = CommOp::barrier;
@@ -81,9 +83,7 @@ class HostsComm final : public Comm {
   }
   std::shared_ptr<Allocator> arena() const override { return lines_.local->arena(); }
 
-  void abort(std::string_view reason) override {
-    break_with(fmt::format("rank {} of group '{}' aborted: {}", rank(), group().label, reason));
-  }
+  void abort(std::string_view reason) override { break_with(abort_text(reason)); }
   void tell(const RankStatus& status) override { lines_.world->tell(status); }
   RankStatus heard(int rank) override { return lines_.world->heard(rank); }
 
@@ -333,11 +333,11 @@ std::unique_ptr<Comm> make_hosts_comm(std::unique_ptr<Comm> local, std::unique_p
         "[hosts] expected this rank to be {} of {} on its host, got {} of {}", hosts.local_rank(), hosts.local_world(),
         local->rank(), local->size());
   HostsLines lines{.local = std::move(local), .world = std::move(world), .before = {}, .after = {}, .cross = {}};
-  lines.before = lines.local->split(0, lines.local->rank(), {.name = "before the crossing"});
-  lines.after = lines.local->split(0, lines.local->rank(), {.name = "after the crossing"});
+  lines.before = lines.local->split(0, lines.local->rank(), {.name = "before the crossing", .deadline = kMeeting});
+  lines.after = lines.local->split(0, lines.local->rank(), {.name = "after the crossing", .deadline = kMeeting});
   const bool crosses = hosts.even() || hosts.leads();
   const int color = hosts.even() ? hosts.local_rank() : 0;
-  lines.cross = lines.world->split(crosses ? color : -1, hosts.host(), {.name = "the crossing"});
+  lines.cross = lines.world->split(crosses ? color : -1, hosts.host(), {.name = "the crossing", .deadline = kMeeting});
   return std::make_unique<HostsComm>(std::move(lines), std::move(hosts));
 }
 

@@ -14,23 +14,26 @@
 namespace starling::dist {
 namespace {
 
-// Field 22 of /proc/<pid>/stat. Counted after the closing bracket of field 2, the name, which may hold anything.
-std::uint64_t start_of(std::int32_t pid) {
+// Field of /proc/<pid>/stat, from 3 on; empty if unknown. Counted after the closing bracket of field 2, the name, which
+// may hold anything.
+std::string stat_field(std::int32_t pid, int number) {
   const std::string path = "/proc/" + std::to_string(pid) + "/stat";
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return 0;
+  if (file < 0) return {};
   std::array<char, 1024> text{};
   const ssize_t length = read(file, text.data(), text.size() - 1);
   close(file);
-  if (length <= 0) return 0;
+  if (length <= 0) return {};
   const std::string stat(text.data(), static_cast<std::size_t>(length));
   std::size_t at = stat.rfind(')');
-  for (int field = 2; field < 22 && at != std::string::npos; ++field) at = stat.find(' ', at + 1);
-  return at == std::string::npos ? 0 : std::strtoull(stat.c_str() + at, nullptr, 10);
+  for (int field = 2; field < number && at != std::string::npos; ++field) at = stat.find(' ', at + 1);
+  return at == std::string::npos ? "" : stat.substr(at + 1, stat.find(' ', at + 1) - at - 1);
 }
 
+std::uint64_t start_of(std::int32_t pid) { return std::strtoull(stat_field(pid, 22).c_str(), nullptr, 10); }
+
 bool gone(const ProcessId& process) {
-  if (kill(process.pid, 0) != 0 && errno == ESRCH) return true;
+  if (::kill(process.pid, 0) != 0 && errno == ESRCH) return true;
   const std::uint64_t start = start_of(process.pid);
   return process.start != 0 && start != 0 && start != process.start;
 }
@@ -56,6 +59,16 @@ bool ProcessWatch::ended() const {
   if (ended_ || descriptor_ < 0) return ended_ || gone(process_);
   pollfd state{descriptor_, POLLIN, 0};
   return poll(&state, 1, 0) > 0;
+}
+
+bool ProcessWatch::stopped() const { return !ended() && stat_field(process_.pid, 3) == "T"; }
+
+void ProcessWatch::kill() const {
+  if (descriptor_ >= 0) {
+    syscall(SYS_pidfd_send_signal, descriptor_, SIGKILL, nullptr, 0);
+  } else if (!ended()) {
+    ::kill(process_.pid, SIGKILL);
+  }
 }
 
 }  // namespace starling::dist

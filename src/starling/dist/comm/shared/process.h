@@ -23,6 +23,8 @@ class ProcessWatch {
   ProcessWatch& operator=(const ProcessWatch&) = delete;
 
   bool ended() const;
+  bool stopped() const;  // by SIGSTOP or the like
+  void kill() const;
 
  private:
   ProcessId process_;

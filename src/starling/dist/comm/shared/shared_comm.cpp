@@ -18,8 +18,8 @@ class SharedComm final : public Comm {
     log().count_with([shared = shared_](CommOp op) { return shared->traffic(op); });
   }
   ~SharedComm() override {
+    log().stop_counting();  // the block may hold another group once all have left
     shared_->leave(journal());
-    log().stop_counting();
   }
 
   CommCapabilities capabilities() const override {
@@ -33,9 +33,7 @@ class SharedComm final : public Comm {
   }
   std::shared_ptr<Allocator> arena() const override { return whole_process() ? nullptr : shared_->world().arena(); }
 
-  void abort(std::string_view reason) override {
-    shared_->world().break_with(fmt::format("rank {} of group '{}' aborted: {}", rank(), group().label, reason));
-  }
+  void abort(std::string_view reason) override { shared_->world().break_with(abort_text(reason)); }
   void tell(const dist::RankStatus& status) override { shared_->tell(status); }
   dist::RankStatus heard(int rank) override { return shared_->heard(rank); }
 
@@ -93,8 +91,9 @@ int spins_for(int world, int asked) {
   return static_cast<unsigned>(world) <= std::thread::hardware_concurrency() ? 400 : 0;
 }
 
-std::unique_ptr<Comm> comm_of(std::shared_ptr<dist::SharedWorld> world, const SharedWorldOptions& options) {
-  const CommGroup group{world->rank(), world->size(), options.epoch, options.label, options.deadline};
+std::unique_ptr<Comm> comm_of(std::shared_ptr<dist::SharedWorld> world, const SharedWorldOptions& options,
+                              std::shared_ptr<dist::Pulse> pulse) {
+  const CommGroup group{world->rank(), world->size(), options.epoch, options.label, options.deadline, std::move(pulse)};
   const std::uint64_t block = world->block().group;
   return std::make_unique<SharedComm>(
       group, std::make_shared<dist::SharedGroup>(std::move(world), block, group.rank, options.label));
@@ -116,21 +115,26 @@ std::unique_ptr<Comm> make_shared_comm(Store& store, int rank, int world, const 
     check_world_memory(*mapping, world);
   }
   auto shared = std::make_shared<dist::SharedWorld>(mapping, rank, spins_for(world, options.spins));
-  shared->await_all(deadline);
+  shared->await_all(deadline, options.stop);
   mapping->close();
-  return comm_of(std::move(shared), options);
+  return comm_of(std::move(shared), options, options.pulse);
 }
 
 std::vector<std::unique_ptr<Comm>> make_shared_comms(int world, const SharedWorldOptions& options) {
   check(world >= 1, "[shared] expected a world of at least 1 rank, got {}", world);
-  const auto mapping = dist::make_world_memory(world, options.label, options.arena_bytes);
+  // Thread ranks are offered no arena: it only holds the blocks of groups that are split off.
+  const bool small = options.whole_process && options.arena_bytes == 0;
+  const auto mapping =
+      dist::make_world_memory(world, options.label, small ? 64 * dist::GroupBlock::bytes(world) : options.arena_bytes);
   mapping->close();
   using Reach = dist::SharedWorld::Reach;
   const Reach reach = options.whole_process ? Reach::process : Reach::arenas;
   const int spins = spins_for(world, options.spins);
   std::vector<std::unique_ptr<Comm>> comms;
   for (int rank = 0; rank < world; ++rank) {
-    comms.push_back(comm_of(std::make_shared<dist::SharedWorld>(mapping, rank, spins, reach), options));
+    auto pulse = options.pulses.empty() ? nullptr : options.pulses.at(static_cast<std::size_t>(rank));
+    comms.push_back(
+        comm_of(std::make_shared<dist::SharedWorld>(mapping, rank, spins, reach), options, std::move(pulse)));
   }
   return comms;
 }

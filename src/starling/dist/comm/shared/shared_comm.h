@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -12,8 +13,11 @@ class Store;
 struct SharedWorldOptions {
   std::uint64_t epoch = 0;
   std::string label = "world";
-  std::chrono::milliseconds deadline{300'000};      // default for calls that set none
-  std::chrono::milliseconds join_deadline{60'000};  // until all ranks have mapped the memory
+  std::chrono::milliseconds deadline{300'000};         // default for calls that set none
+  std::chrono::milliseconds join_deadline{60'000};     // until all ranks have mapped the memory
+  std::shared_ptr<dist::Pulse> pulse{};                // of this rank, where it is supervised; of make_shared_comm
+  std::vector<std::shared_ptr<dist::Pulse>> pulses{};  // the same by rank, of make_shared_comms
+  std::function<bool()> stop{};                        // polled while ranks join; true: throws Error; null: never
   int spins = -1;  // polls of a flag before a waiting rank sleeps; -1: chosen by ranks and cores
   // Address space reserved for each rank's arena, an upper bound of its content; pages are taken as they are used. 0:
   // the memory of the machine. Rank 0's value counts.

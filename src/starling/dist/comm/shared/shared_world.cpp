@@ -46,11 +46,12 @@ SharedWorld::SharedWorld(std::shared_ptr<Mapping> mapping, int rank, int spins, 
 
 SharedWorld::~SharedWorld() { record(rank_).present.store(0); }
 
-void SharedWorld::await_all(CommTime deadline) {
+void SharedWorld::await_all(CommTime deadline, const std::function<bool()>& stop) {
   for (;;) {
     const std::uint32_t joined = block_.joined.load();
     if (broken() || joined == block_.world) break;
     const CommTime now = CommClock::now();
+    if (stop && stop()) break_with(fmt::format("rank {} was asked to stop while ranks were joining", rank_));
     if (now >= deadline) break_with(fmt::format("the deadline for joining has passed; not there: {}", not_joined()));
     futex_wait(block_.joined, joined, std::min<CommClock::duration>(deadline - now, kLongestSleep));
     watch_peers();
@@ -87,17 +88,29 @@ std::string SharedWorld::reason() const {
   return block_.reason.data();
 }
 
-// Bounded wait between processes: a visit takes microseconds, and a rank stopped in one must not block the others.
-// Threads of one process stop together, and their memory may be freed next, so that visits are waited for to the end.
+// A visit takes microseconds, unless its process is stopped in it: that would write into buffers given back long ago
+// when it goes on, so it may not. Threads of one process stop together: their visits are waited for to the end.
 void SharedWorld::drain() {
-  const CommTime end = reach_ == Reach::process ? CommTime::max() : CommClock::now() + milliseconds(500);
+  const CommTime begin = CommClock::now();
   for (int r = 0; r < size(); ++r) {
-    while (r != rank_ && record(r).visiting.load() != 0 && CommClock::now() < end) {
-      if (is_dead(r)) break;
+    while (r != rank_ && record(r).visiting.load() != 0 && !is_dead(r)) {
+      end_visitor(r, CommClock::now() - begin);
       std::this_thread::yield();
     }
   }
   const std::scoped_lock lock(mutex_);  // wait for other threads of this rank, too
+}
+
+// Kills a process that is stopped inside a visit, or has not come out of one for very long. Threads of this process are
+// waited for.
+void SharedWorld::end_visitor(int rank, CommClock::duration waited) {
+  constexpr milliseconds kPatience{500}, kAtMost{10'000};
+  if (waited < kPatience) return;
+  const std::scoped_lock lock(watch_mutex_);
+  const auto index = static_cast<std::size_t>(rank);
+  if (index >= watches_.size() || !watches_[index]) return;
+  if (waited >= kAtMost || watches_[index]->stopped()) watches_[index]->kill();
+  std::this_thread::sleep_for(milliseconds(1));
 }
 
 void SharedWorld::notify(int rank) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -53,7 +54,8 @@ class SharedWorld {
   const std::shared_ptr<SharedArena>& arena() const { return arena_; }
 
   // Waits until all ranks have entered.
-  void await_all(CommTime deadline);
+  // `stop`: polled meanwhile; true: throws Error. null: never.
+  void await_all(CommTime deadline, const std::function<bool()>& stop = {});
 
   // Breaks the world and wakes everyone. Only the first reason is kept.
   void break_with(const std::string& reason);
@@ -149,6 +151,7 @@ class SharedWorld {
   void watch_peers();
   void check_peers();
   bool is_dead(int rank);
+  void end_visitor(int rank, CommClock::duration waited);
   std::string last_call(int rank) const;
   std::string not_joined() const;
 

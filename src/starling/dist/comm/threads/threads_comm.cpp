@@ -45,6 +45,7 @@ std::vector<std::unique_ptr<Comm>> make_thread_comms(int world, const ThreadWorl
   return make_shared_comms(world, {.epoch = options.epoch,
                                    .label = options.label,
                                    .deadline = options.deadline,
+                                   .pulses = options.pulses,
                                    .spins = options.spins,
                                    .whole_process = true});
 }

@@ -12,7 +12,8 @@ namespace starling {
 struct ThreadWorldOptions {
   std::uint64_t epoch = 0;
   std::string label = "world";
-  std::chrono::milliseconds deadline{300'000};  // default for calls that set none
+  std::chrono::milliseconds deadline{300'000};         // default for calls that set none
+  std::vector<std::shared_ptr<dist::Pulse>> pulses{};  // by rank, where ranks are supervised
   int spins = -1;  // polls of a flag before a waiting rank sleeps; -1: a few microseconds if there are cores enough
 };
 

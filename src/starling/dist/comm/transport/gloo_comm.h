@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -16,6 +17,7 @@ struct GlooOptions {
   std::string address = "127.0.0.1";
   std::string interface {};                // network interface whose first address is used instead of `address`
   std::chrono::milliseconds join{60'000};  // deadline to connect all ranks
+  std::function<bool()> stop{};            // polled meanwhile; true: throws Error; null: never
 };
 
 // True if this build has Gloo (libgloo-dev); otherwise the functions below throw.

@@ -1,5 +1,7 @@
 #include "starling/dist/comm/transport/hello.h"
 
+#include <algorithm>
+
 #include "starling/base/error.h"
 #include "starling/dist/comm/transport/progress_engine.h"
 
@@ -7,6 +9,7 @@ namespace starling::dist {
 namespace {
 
 constexpr std::uint64_t kVersion = 1;
+constexpr std::chrono::minutes kMeeting{1};
 
 struct Hello {
   std::uint64_t version = kVersion;
@@ -80,7 +83,7 @@ ChoiceRules agree_on_rules(Transport& transport, const CommGroup& group, const T
         "[comm] expected the host of each of {} ranks, got {}", group.size, options.hosts.size());
   for (const auto& [op, name] : options.forced) (void)algorithm_named(name, op);
   if (group.size == 1) return rules;
-  const CommTime deadline = CommClock::now() + group.deadline;
+  const CommTime deadline = CommClock::now() + std::min<std::chrono::milliseconds>(group.deadline, kMeeting);
   const bool measures = !options.far || (!options.near && !options.hosts.empty());
   std::vector<Hello> all(static_cast<std::size_t>(group.size));
   Hello own;

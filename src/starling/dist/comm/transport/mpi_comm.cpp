@@ -8,7 +8,8 @@ std::unique_ptr<Comm> make_mpi_comm(const MpiOptions& options, const TransportCo
                         .size = transport->size(),
                         .epoch = options.epoch,
                         .label = options.label,
-                        .deadline = options.deadline};
+                        .deadline = options.deadline,
+                        .pulse = options.pulse};
   return make_transport_comm(std::move(transport), group, how);
 }
 

@@ -16,6 +16,7 @@ struct MpiOptions {
   std::string label = "world";
   std::chrono::milliseconds deadline{300'000};  // default for calls that set none
   std::chrono::milliseconds join{60'000};       // deadline for all ranks to join
+  std::shared_ptr<Pulse> pulse{};               // of this rank, where it is supervised
   std::size_t longest = std::size_t{1} << 30;   // bytes per MPI message; longer messages are split
 };
 

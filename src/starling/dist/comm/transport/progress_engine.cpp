@@ -64,7 +64,10 @@ void ProgressEngine::pump() {
     }
   });
   if (!failed.empty()) {
-    break_with(fmt::format("rank {} in {}: {}", transport_->rank(), fmt::join(failed, ", "), failure));
+    const std::string finding = finding_in(failure);
+    break_with(!finding.empty()
+                   ? finding
+                   : fmt::format("rank {} in {}: {}", transport_->rank(), fmt::join(failed, ", "), failure));
   }
   if (!some_ended) return;
   { std::scoped_lock lock(state_); }  // afterwards every waiter is either before its test or asleep

@@ -50,9 +50,7 @@ class TransportComm final : public Comm {
             .survives_loss = engine_->transport().survives_loss()};
   }
 
-  void abort(std::string_view reason) override {
-    engine_->break_with(fmt::format("rank {} of group '{}' aborted: {}", rank(), group().label, reason));
-  }
+  void abort(std::string_view reason) override { engine_->break_with(abort_text(reason)); }
 
   void tell(const RankStatus& status) override { engine_->send_status(id_, status); }
   RankStatus heard(int rank) override { return engine_->status_of(id_, rank); }

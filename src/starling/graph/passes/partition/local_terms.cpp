@@ -31,7 +31,10 @@ Partitioner::Pieces Partitioner::terms_of(ValueId value, NodeId like) {
   if (mesh_.first == 0) return whole;
   const TensorType& type = global_.value(value).type;
   const op::FullAttrs nothing{.shape = type.shape, .value = 0, .dtype = type.dtype};
-  return {rewriter_.to().node(rewriter_.emit(find_op("full"), {}, nothing, like)).out[0]};
+  const NodeId zeros = rewriter_.emit(find_op("full"), {}, nothing, like);
+  // Collectives that made the whole value are everybody's, also where nothing else reads it.
+  rewriter_.to().node(zeros).after.push_back(rewriter_.to().value(whole[0]).node);
+  return {rewriter_.to().node(zeros).out[0]};
 }
 
 }  // namespace starling::graph

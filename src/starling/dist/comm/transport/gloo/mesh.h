@@ -14,8 +14,8 @@ struct Mesh {
   std::shared_ptr<Context> control;
 };
 
-// Publishes this rank's address, connects to all others and authenticates them: each side shows the token that the
-// other has put into the store. Throws Error naming the rank that is missing at the deadline.
+// Publishes this rank's address, and connects to all others (PeerSockets). Strangers that connect meanwhile are dropped
+// and told on stderr. Throws Error naming the rank that is missing at the deadline.
 Mesh meet(Store& store, const CommGroup& group, const GlooOptions& options);
 
 }  // namespace starling::dist::wire

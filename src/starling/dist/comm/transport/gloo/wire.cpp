@@ -1,12 +1,15 @@
 #include "starling/dist/comm/transport/gloo/wire.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "starling/base/error.h"
+#include "starling/dist/launch/secret.h"
 
 namespace starling::dist::wire {
 namespace {
@@ -44,11 +47,27 @@ void set_option(int fd, int level, int option, int value) { setsockopt(fd, level
 
 Pair::Pair(tcp::Context* context, tcp::Device* device, int peer, std::chrono::milliseconds timeout,
            std::shared_ptr<Notifier> notifier)
-    : tcp::Pair(context, device, peer, timeout), notifier_(std::move(notifier)) {}
+    : tcp::Pair(context, device, peer, timeout), notifier_(std::move(notifier)) {
+  // The base class listens; whatever has come to it by now is none of ours. The kernel forgets a closed descriptor.
+  std::scoped_lock lock(m_);
+  taken_ = state_ != LISTENING;
+  if (taken_) return;
+  ::close(fd_);
+  fd_ = -1;
+  state_ = INITIALIZING;
+}
+
+void Pair::adopt(int fd) {
+  std::scoped_lock lock(m_);
+  fd_ = fd;
+  adopted_.store(true, std::memory_order_release);
+  handleConnected();
+}
 
 Pair::~Pair() {
   {
     std::scoped_lock lock(m_);
+    if (state_ == INITIALIZING) state_ = CLOSED;  // there is no connection to close
     if (state_ != CLOSED) Pair::changeState(CLOSED);
   }
   std::scoped_lock lock(handling_);  // waits until Gloo's thread has left handleEvents
@@ -66,6 +85,7 @@ void Pair::watch_silence() {
 
 void Pair::handleEvents(int events) {
   std::scoped_lock lock(handling_);
+  if (!adopted_.load(std::memory_order_acquire)) return;  // of the listener that is gone
   try {
     tcp::Pair::handleEvents(events);
   } catch (const std::exception& error) {
@@ -95,7 +115,13 @@ Context::~Context() { release(); }
 
 std::unique_ptr<::gloo::transport::Pair>& Context::createPair(int peer) {
   auto& place = pairs_[static_cast<std::size_t>(peer)];
-  place = std::make_unique<Pair>(this, device_.get(), peer, getTimeout(), notifier_);
+  bool taken = true;
+  for (int tries = 0; taken && tries < 10; ++tries) {
+    auto made = std::make_unique<Pair>(this, device_.get(), peer, getTimeout(), notifier_);
+    taken = made->taken();
+    place = std::move(made);
+  }
+  if (taken) fail("[gloo] expected a fresh connection to rank {}, got ones that strangers had taken", peer);
   return place;
 }
 
@@ -119,14 +145,23 @@ bool Buffer::received() {
   return false;
 }
 
-std::shared_ptr<tcp::Device> make_device(const std::string& address) {
-  tcp::attr where;
-  where.hostname = address;
-  try {
-    return std::dynamic_pointer_cast<tcp::Device>(tcp::CreateDevice(where));
-  } catch (const std::exception& error) {
-    fail("[gloo] expected to listen at {}: {}", address, error.what());
+// Gloo listens for every pair for a moment, until the pair is made (Pair::Pair). It does so at a random address of the
+// loopback network, where nobody looks for it: strangers must never reach Gloo's own handshake.
+std::shared_ptr<tcp::Device> make_device() {
+  const std::string bytes = random_bytes(3);
+  const auto part = [&](std::size_t i) { return 1 + static_cast<unsigned char>(bytes[i]) % 253; };
+  std::string why;
+  for (const std::string& address :
+       {fmt::format("127.{}.{}.{}", part(0), part(1), part(2)), std::string("127.0.0.1"), std::string("::1")}) {
+    tcp::attr where;
+    where.hostname = address;
+    try {
+      return std::dynamic_pointer_cast<tcp::Device>(tcp::CreateDevice(where));
+    } catch (const std::exception& error) {
+      why = error.what();
+    }
   }
+  fail("[gloo] expected a loopback address, got none: {}", why);
 }
 
 }  // namespace starling::dist::wire

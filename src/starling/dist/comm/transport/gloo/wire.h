@@ -29,6 +29,11 @@ class Pair final : public tcp::Pair {
        std::shared_ptr<Notifier> notifier);
   ~Pair() override;
 
+  // True if somebody connected to the listener that Gloo makes for a moment: the pair is of no use.
+  bool taken() const { return taken_; }
+  // Takes over a connected socket, authenticated before.
+  void adopt(int fd);
+
   bool closed() const { return closed_.load(std::memory_order_acquire); }
 
   // Closes the connection some seconds after the peer's host stops answering, as long as nothing is in flight to it. A
@@ -44,6 +49,8 @@ class Pair final : public tcp::Pair {
  private:
   Room behind_base_;
   std::shared_ptr<Notifier> notifier_;
+  bool taken_ = false;
+  std::atomic<bool> adopted_{false};
   std::atomic<bool> closed_{false};
   std::mutex handling_;  // held by Gloo's thread while in handleEvents
 };
@@ -79,7 +86,7 @@ class Buffer final : public tcp::UnboundBuffer {
   Room behind_base_;
 };
 
-// Listens at one address, on a thread of its own.
-std::shared_ptr<tcp::Device> make_device(const std::string& address);
+// Event loop of the connections, on a thread of its own.
+std::shared_ptr<tcp::Device> make_device();
 
 }  // namespace starling::dist::wire

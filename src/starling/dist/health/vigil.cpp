@@ -1,0 +1,145 @@
+#include "starling/dist/health/vigil.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <sstream>
+
+namespace starling::dist {
+namespace {
+
+using std::chrono::milliseconds;
+using Seconds = std::chrono::duration<double>;
+
+std::string after(std::int64_t step) { return step < 0 ? "before its first step" : fmt::format("after step {}", step); }
+
+}  // namespace
+
+Beat beat_of(const Pulse& pulse) {
+  return {.progress = pulse.count(), .waiting = pulse.waiting(), .step = pulse.step(), .doing = pulse.doing()};
+}
+
+std::string write_beat(const Beat& beat) {
+  return fmt::format("{} {} {} {} {}\n{}\n{}", beat.every.count(), beat.deadline.count(), beat.progress,
+                     beat.waiting ? 1 : 0, beat.step, beat.place, beat.doing);
+}
+
+Result<Beat> read_beat(std::string_view text) {
+  std::istringstream in{std::string(text)};
+  std::int64_t every = 0, deadline = 0;
+  Beat beat;
+  in >> every >> deadline >> beat.progress >> beat.waiting >> beat.step;
+  if (!in || every <= 0 || deadline < 0) return failure("expected a heartbeat, got '{}'", text.substr(0, 100));
+  in.ignore(1);
+  std::getline(in, beat.place);
+  std::getline(in, beat.doing);
+  beat.every = milliseconds(every);
+  beat.deadline = milliseconds(deadline);
+  return beat;
+}
+
+std::string silence_text(std::string_view who, Seconds since, milliseconds every, std::int64_t step) {
+  return fmt::format(
+      "{}{} has been silent for {:.1f} s {}: expected a heartbeat every {} s; it is stopped, cut off or dead",
+      kSupervision, who, since.count(), after(step), Seconds(every).count());
+}
+
+void Vigil::beat(int rank, Beat beat, Time now) {
+  if (!ranks_.empty() && now - newest() > 2 * shortest()) forgive(now - newest());
+  const auto [entry, fresh] = ranks_.try_emplace(rank);
+  Rank& own = entry->second;
+  if (fresh || beat.progress != own.last.progress) own.progressed = now;
+  own.heard = now;
+  own.last = std::move(beat);
+}
+
+void Vigil::leave(int rank, Time now) {
+  if (ranks_.erase(rank) == 0) return;
+  for (auto& [number, other] : ranks_) other.progressed = now;
+}
+
+std::optional<milliseconds> Vigil::period() const {
+  if (ranks_.empty()) return std::nullopt;
+  return std::max(milliseconds(1), shortest() / 4);
+}
+
+milliseconds Vigil::shortest() const {
+  milliseconds every = milliseconds::max();
+  for (const auto& [number, rank] : ranks_) every = std::min(every, rank.last.every);
+  return every;
+}
+
+Vigil::Time Vigil::newest() const {
+  Time newest{};
+  for (const auto& [number, rank] : ranks_) newest = std::max(newest, rank.heard);
+  return newest;
+}
+
+void Vigil::forgive(Time::duration gap) {
+  for (auto& [number, rank] : ranks_) {
+    rank.heard += gap;
+    rank.progressed += gap;
+  }
+}
+
+const std::optional<Vigil::Finding>& Vigil::look(Time now) {
+  if (!ranks_.empty() && looked_ != Time{} && now - looked_ > shortest()) forgive(now - looked_);
+  looked_ = now;
+  if (finding_ || ranks_.empty()) return finding_;
+  finding_ = silent(now);
+  if (!finding_) finding_ = stuck(now);
+  return finding_;
+}
+
+std::string Vigil::name(int rank) const {
+  const std::string& place = ranks_.at(rank).last.place;
+  return place.empty() ? fmt::format("rank {}", rank) : fmt::format("rank {} ({})", rank, place);
+}
+
+// Several ranks fall silent together when their host does; if all do, nobody is left to be told.
+std::optional<Vigil::Finding> Vigil::silent(Time now) const {
+  if (now - newest() > shortest() * 3 / 2) return std::nullopt;  // perhaps all are, whose beats were not in step
+  Finding finding;
+  for (const auto& [number, rank] : ranks_) {
+    if (now - rank.heard <= kMissed * rank.last.every) continue;
+    if (!finding.text.empty()) finding.text += fmt::format("; and {}", name(number));
+    if (finding.text.empty())
+      finding.text = silence_text(name(number), now - rank.heard, rank.last.every, rank.last.step);
+    finding.ranks.push_back(number);
+  }
+  if (finding.ranks.empty() || finding.ranks.size() == ranks_.size()) return std::nullopt;
+  return finding;
+}
+
+std::optional<Vigil::Finding> Vigil::stuck(Time now) const {
+  Finding finding;
+  std::size_t waiting = 0;
+  std::string where;
+  Seconds longest{0};
+  for (const auto& [number, rank] : ranks_) {
+    const bool late = rank.last.deadline.count() > 0 && now - rank.progressed > rank.last.deadline;
+    if (!late) continue;
+    longest = std::max<Seconds>(longest, now - rank.progressed);
+    if (rank.last.waiting) {
+      ++waiting;
+      continue;
+    }
+    finding.ranks.push_back(number);
+    where += fmt::format("{}{}{} {}", where.empty() ? "" : ", ", name(number),
+                         rank.last.doing.empty() ? "" : " in the " + rank.last.doing, after(rank.last.step));
+  }
+  if (waiting == 0) return std::nullopt;
+  if (!finding.ranks.empty()) {
+    finding.text = fmt::format("{}{}: no progress for {:.1f} s, though it lives and others wait for it", kSupervision,
+                               where, longest.count());
+    return finding;
+  }
+  if (waiting < ranks_.size() || waiting == 1) return std::nullopt;
+  for (const auto& [number, rank] : ranks_) finding.ranks.push_back(number);
+  finding.text =
+      fmt::format("{}all {} ranks have waited for each other for {:.1f} s, {} {}", kSupervision, ranks_.size(),
+                  longest.count(), name(ranks_.begin()->first), after(ranks_.begin()->second.last.step));
+  return finding;
+}
+
+}  // namespace starling::dist

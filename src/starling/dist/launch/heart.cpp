@@ -1,0 +1,105 @@
+#include "starling/dist/launch/heart.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "starling/base/error.h"
+#include "starling/dist/health/vigil.h"
+#include "starling/dist/launch/blocking_signals.h"
+
+namespace starling::dist {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kFarewell{200};  // to hand the last word to the kernel
+
+}  // namespace
+
+Heart::Heart(std::unique_ptr<StoreLine> line, HeartOptions options, std::shared_ptr<const Pulse> pulse,
+             std::function<void(const std::string&)> found)
+    : line_(std::move(line)),
+      options_(std::move(options)),
+      pulse_(std::move(pulse)),
+      found_(std::move(found)),
+      stopping_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!stopping_) fail("[heart] expected an event descriptor, got: {}", errno_text());
+  // The first beat leaves at once: whoever is stopped from here on is missed.
+  heard_ = looked_ = Clock::now();
+  if (!send_beat(looked_)) line_.reset();
+  const BlockingSignals blocking;
+  thread_ = std::thread([this] { run(); });
+}
+
+Heart::~Heart() {
+  stop_ = true;
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto rung = ::write(stopping_.get(), &one, sizeof one);
+  thread_.join();
+  if (line_ != nullptr) (void)line_->send({.kind = Frame::Kind::bye}, Clock::now() + kFarewell);
+}
+
+void Heart::run() {
+  set_thread_rank(options_.rank);
+  for (auto next = looked_ + options_.every; !stop_;) {
+    const auto now = Clock::now();
+    forgive(now);
+    if (now >= next) {
+      if (line_ != nullptr && !send_beat(now)) line_.reset();  // closed, which is no silence
+      next = now + options_.every;
+    }
+    judge_server(now);
+    listen(std::min(next, now + std::max(milliseconds(1), options_.every / 4)));
+  }
+}
+
+// A gap between two rounds means that this process was stopped: it has heard nothing because it could not listen.
+void Heart::forgive(Clock::time_point now) {
+  if (now - looked_ > options_.every) heard_ += now - looked_;
+  looked_ = now;
+}
+
+bool Heart::send_beat(Clock::time_point now) {
+  Beat beat = beat_of(*pulse_);
+  beat.every = options_.every;
+  beat.deadline = options_.deadline;
+  beat.place = options_.place;
+  return line_->send({.kind = Frame::Kind::beat, .value = write_beat(beat)}, now + options_.every).ok();
+}
+
+// Waits for answers until then, or until stopped.
+void Heart::listen(Clock::time_point until) {
+  const auto left = std::chrono::ceil<milliseconds>(until - Clock::now()).count();
+  pollfd waits[] = {{stopping_.get(), POLLIN, 0}, {line_ != nullptr ? line_->socket.get() : -1, POLLIN, 0}};
+  ::poll(waits, 2, static_cast<int>(std::max<std::int64_t>(0, left)));
+  if (line_ == nullptr || waits[1].revents == 0) return;
+  const auto answer = line_->answer(Clock::now() + options_.every);
+  if (!answer) {
+    line_.reset();
+    return;
+  }
+  heard_ = Clock::now();
+  if (answer->kind == Frame::Kind::bye) return line_.reset();
+  if (!answer->key.empty()) server_place_ = answer->key;
+  if (!answer->value.empty()) tell(answer->value);
+}
+
+void Heart::judge_server(Clock::time_point now) {
+  if (line_ == nullptr || !options_.served_by_rank0 || options_.rank == 0 ||
+      now - heard_ <= Vigil::kMissed * options_.every)
+    return;
+  const std::string who = server_place_.empty() ? "rank 0" : fmt::format("rank 0 ({})", server_place_);
+  tell(silence_text(who, now - heard_, options_.every, pulse_->step()));
+}
+
+void Heart::tell(const std::string& finding) {
+  if (told_) return;
+  told_ = true;
+  found_(finding);
+}
+
+}  // namespace starling::dist

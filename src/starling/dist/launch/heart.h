@@ -1,0 +1,58 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "starling/base/file.h"
+#include "starling/dist/comm/pulse.h"
+#include "starling/dist/launch/store_line.h"
+
+namespace starling::dist {
+
+struct HeartOptions {
+  int rank = 0;
+  std::chrono::milliseconds every{2'000};
+  std::chrono::milliseconds deadline{300'000};  // for progress; 0: none
+  std::string place{};                          // of this process: "pid 4711 on alpha"
+  bool served_by_rank0 = false;                 // the rendezvous is a thread of rank 0, so its silence is that rank's
+};
+
+// Heartbeats of this rank to the rendezvous, on a thread that does nothing else: it beats while the rank computes, and
+// stops when the process does. The rendezvous answers every beat, and tells all ranks at once when it finds one silent
+// or hung (health/vigil.h); `found` is then called once with that text, on the heart's thread. The silence of the
+// rendezvous itself is found here, unless `starling launch` serves it, which may be suspended while its ranks run on.
+class Heart {
+ public:
+  Heart(std::unique_ptr<StoreLine> line, HeartOptions options, std::shared_ptr<const Pulse> pulse,
+        std::function<void(const std::string& finding)> found);
+  ~Heart();  // says that this rank leaves in good order
+  Heart(const Heart&) = delete;
+  Heart& operator=(const Heart&) = delete;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void run();
+  void forgive(Clock::time_point now);
+  bool send_beat(Clock::time_point now);
+  void listen(Clock::time_point until);
+  void judge_server(Clock::time_point now);
+  void tell(const std::string& finding);
+
+  std::unique_ptr<StoreLine> line_;  // null: closed, in good order or not; whoever has ended is noticed otherwise
+  const HeartOptions options_;
+  std::shared_ptr<const Pulse> pulse_;
+  std::function<void(const std::string&)> found_;
+  UniqueFd stopping_;
+  std::atomic<bool> stop_{false};
+  Clock::time_point heard_{}, looked_{};
+  std::string server_place_;
+  bool told_ = false;
+  std::thread thread_;
+};
+
+}  // namespace starling::dist

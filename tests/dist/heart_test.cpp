@@ -1,0 +1,127 @@
+// Heartbeats of ranks that something other than `starling launch` started: the rendezvous is a thread of rank 0.
+#include "starling/dist/launch/heart.h"
+
+#include <gtest/gtest.h>
+
+#include "dist/comm_worlds.h"
+#include "dist/rank_processes.h"
+#include "starling/dist/launch/socket.h"
+#include "starling/dist/launch/store_server.h"
+#include "starling/dist/launch/tcp_store.h"
+#include "starling/dist/launch/world.h"
+
+namespace starling::dist {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kLong{30'000};
+
+std::string free_address() {
+  const auto listener = listen_on(HostPort{"127.0.0.1", 0});
+  return HostPort{"127.0.0.1", local_address(*listener).port()}.text();
+}
+
+World join(int rank, const std::string& address, milliseconds heartbeat) {
+  return join_world({.rank = rank, .world = 3, .address = address}, {.join_deadline = kLong, .heartbeat = heartbeat});
+}
+
+TEST(Heart, AStoppedRankIsNamedByAllOthersWhoeverServesTheRendezvous) {
+  for (int victim = 0; victim < 2; ++victim) {
+    const std::string address = free_address();
+    RankProcesses ranks(3);
+    ranks.start_all([&](int rank) -> std::string {
+      const World world = join(rank, address, milliseconds(400));
+      world.comm->barrier().wait();
+      world.report_step(3);
+      if (rank == victim) raise(SIGSTOP);
+      const auto part = world.comm->split(rank == victim ? 0 : rank, 0);  // errors of groups name ranks of the world
+      return "went on";
+    });
+    for (int rank = 0; rank < 3; ++rank) {
+      if (rank == victim) continue;
+      ASSERT_TRUE(ranks.await(rank, kLong));
+      const std::string who = fmt::format("[supervision] rank {} (pid {} on ", victim, ranks.pid(victim));
+      EXPECT_TRUE(contains(ranks.report(rank), who)) << ranks.report(rank);
+      EXPECT_TRUE(contains(ranks.report(rank), "has been silent for ")) << ranks.report(rank);
+    }
+  }
+}
+
+TEST(Heart, WithoutHeartbeatsAStoppedRankIsWaitedFor) {
+  const std::string address = free_address();
+  RankProcesses ranks(3);
+  ranks.start_all([&](int rank) -> std::string {
+    const World world = join(rank, address, milliseconds(0));
+    world.comm->barrier().wait();
+    if (rank == 1) raise(SIGSTOP);
+    world.comm->barrier().wait();
+    return "went on";
+  });
+  std::this_thread::sleep_for(milliseconds(2'000));
+  ranks.kill(1, SIGCONT);
+  for (int rank = 0; rank < 3; ++rank) {
+    ASSERT_TRUE(ranks.await(rank, kLong));
+    EXPECT_EQ(ranks.report(rank), "went on");
+  }
+}
+
+// All are stopped for longer than three heartbeats, as by Ctrl-Z, and go on one after the other.
+TEST(Heart, APauseOfTheWholeJobIsForgiven) {
+  const std::string address = free_address();
+  RankProcesses ranks(3);
+  ranks.start_all([&](int rank) -> std::string {
+    const World world = join(rank, address, milliseconds(300));
+    for (int i = 0; i < 40; ++i) {
+      world.comm->barrier().wait();
+      std::this_thread::sleep_for(milliseconds(100));
+    }
+    return "went on";
+  });
+  std::this_thread::sleep_for(milliseconds(1'500));
+  for (int rank = 0; rank < 3; ++rank) ranks.kill(rank, SIGSTOP);
+  std::this_thread::sleep_for(milliseconds(2'000));
+  for (int rank = 2; rank >= 0; --rank) {
+    ranks.kill(rank, SIGCONT);
+    std::this_thread::sleep_for(milliseconds(50));
+  }
+  for (int rank = 0; rank < 3; ++rank) {
+    ASSERT_TRUE(ranks.await(rank, kLong));
+    EXPECT_EQ(ranks.report(rank), "went on");
+  }
+}
+
+// A process that ends without a word has closed its connection, which is no silence: it may have had nothing to do.
+TEST(Heart, ARankThatHasEndedIsNotCalledSilent) {
+  StoreServer server({.world = 2});
+  const auto pulse = std::make_shared<Pulse>();
+  const auto line = [&](int rank) { return TcpStore({.address = server.address(), .rank = rank, .world = 2}).line(); };
+  std::atomic<bool> found = false;
+  const Heart stays(line(0), {.rank = 0, .every = milliseconds(100)}, pulse, [&](const std::string&) { found = true; });
+  auto gone = line(1);
+  Beat beat{.every = milliseconds(100)};
+  (void)gone->send({.kind = Frame::Kind::beat, .value = write_beat(beat)}, CommClock::now() + kLong);
+  gone.reset();
+  std::this_thread::sleep_for(milliseconds(800));
+  EXPECT_FALSE(found);
+  EXPECT_FALSE(server.finding());
+}
+
+TEST(Heart, ASilentConnectionIsFoundAndTold) {
+  StoreServer server({.world = 2});
+  const auto pulse = std::make_shared<Pulse>();
+  const auto line = [&](int rank) { return TcpStore({.address = server.address(), .rank = rank, .world = 2}).line(); };
+  std::atomic<bool> found = false;
+  const Heart stays(line(0), {.rank = 0, .every = milliseconds(100)}, pulse,
+                    [&](const std::string& text) { found = contains(text, "rank 1 has been silent"); });
+  auto silent = line(1);
+  Beat beat{.every = milliseconds(100)};
+  (void)silent->send({.kind = Frame::Kind::beat, .value = write_beat(beat)}, CommClock::now() + kLong);
+  for (int i = 0; i < 500 && !found; ++i) std::this_thread::sleep_for(milliseconds(10));
+  EXPECT_TRUE(found);
+  ASSERT_TRUE(server.finding());
+  EXPECT_EQ(server.finding()->ranks, std::vector{1});
+}
+
+}  // namespace
+}  // namespace starling::dist

@@ -1,0 +1,154 @@
+#include "starling/dist/health/vigil.h"
+
+#include <gtest/gtest.h>
+
+#include "dist/comm_worlds.h"
+
+namespace starling::dist {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// A job whose time is told by the test: everybody beats every 2 s unless left out.
+class VigilOfThree : public ::testing::Test {
+ protected:
+  struct Life {
+    std::uint64_t progress = 0;
+    bool waiting = false;
+  };
+
+  void beat(int rank) {
+    vigil_.beat(rank,
+                {.every = seconds(2),
+                 .deadline = seconds(20),
+                 .progress = lives_[rank].progress,
+                 .waiting = lives_[rank].waiting,
+                 .step = 37,
+                 .place = fmt::format("pid {} on alpha", 100 + rank),
+                 .doing = rank == 2 ? "evaluation" : ""},
+                now_);
+  }
+  // Lets time pass in looks of half a second; every rank beats at its time but those left out.
+  std::string pass(double time, const std::vector<int>& silent = {}) {
+    for (const auto end = now_ + std::chrono::duration_cast<milliseconds>(std::chrono::duration<double>(time));
+         now_ < end;) {
+      now_ += milliseconds(500);
+      if (now_.time_since_epoch() % seconds(2) == seconds(0)) {
+        for (int rank = 0; rank < 3; ++rank) {
+          if (std::find(silent.begin(), silent.end(), rank) == silent.end()) beat(rank);
+        }
+      }
+      if (const auto& found = vigil_.look(now_)) return found->text;
+    }
+    return "";
+  }
+
+  Vigil vigil_;
+  Vigil::Time now_{seconds(1'000)};
+  Life lives_[3];
+};
+
+TEST_F(VigilOfThree, FindsNothingWhileAllBeat) {
+  for (int i = 0; i < 50; ++i) {
+    for (Life& life : lives_) ++life.progress;
+    ASSERT_EQ(pass(2), "");
+  }
+}
+
+TEST_F(VigilOfThree, ARankThatMissesThreeBeatsIsNamedWithItsPlaceAndStep) {
+  EXPECT_EQ(pass(10), "");
+  const auto stopped = now_;
+  const std::string text = pass(20, {1});
+  EXPECT_TRUE(contains(text, "[supervision] rank 1 (pid 101 on alpha) has been silent for 6.5 s after step 37"))
+      << text;
+  EXPECT_LE(now_ - stopped, seconds(9));
+  EXPECT_EQ(vigil_.look(now_)->ranks, std::vector{1});
+}
+
+TEST_F(VigilOfThree, RanksThatFallSilentTogetherAreAllNamed) {
+  EXPECT_EQ(pass(10), "");
+  EXPECT_TRUE(contains(pass(20, {0, 2}), "; and rank 2 (pid 102 on alpha)"));
+  EXPECT_EQ(vigil_.look(now_)->ranks, (std::vector{0, 2}));
+}
+
+TEST_F(VigilOfThree, ARankThatHasLeftIsNotMissed) {
+  EXPECT_EQ(pass(10), "");
+  vigil_.leave(1, now_);
+  EXPECT_EQ(pass(60, {1}), "");
+}
+
+// The last beats of those that stay are of the time before.
+TEST_F(VigilOfThree, WhoeverStaysWhenOthersHaveLeftIsNotTakenForWaiting) {
+  lives_[0].waiting = lives_[1].waiting = true;
+  for (int i = 0; i < 30; ++i) {
+    ASSERT_EQ(pass(2), "");
+    ++lives_[2].progress;
+  }
+  vigil_.leave(2, now_);
+  EXPECT_FALSE(vigil_.look(now_ + milliseconds(100)));
+  vigil_.leave(1, now_ + milliseconds(200));
+  EXPECT_FALSE(vigil_.look(now_ + milliseconds(300)));
+  EXPECT_EQ(pass(60, {1, 2}), "");
+}
+
+// Everybody is stopped (Ctrl-Z, a closed lid), but not the one who watches; they go on one after the other.
+TEST_F(VigilOfThree, APauseOfAllRanksIsForgiven) {
+  EXPECT_EQ(pass(10), "");
+  EXPECT_EQ(pass(100, {0, 1, 2}), "");
+  beat(0);
+  EXPECT_EQ(pass(4, {1, 2}), "");
+  EXPECT_EQ(pass(20), "");
+}
+
+TEST_F(VigilOfThree, APauseOfTheWatcherItselfIsForgiven) {
+  lives_[0].waiting = true;
+  EXPECT_EQ(pass(10), "");
+  now_ += seconds(3'600);
+  EXPECT_FALSE(vigil_.look(now_));
+  lives_[0].waiting = false;
+  EXPECT_EQ(pass(5, {0, 1}), "");
+  EXPECT_EQ(pass(20), "");
+}
+
+TEST_F(VigilOfThree, ARankWithoutProgressThatOthersWaitForIsNamedWithWhatItDoes) {
+  lives_[0].waiting = lives_[1].waiting = true;
+  const auto began = now_;
+  const std::string text = pass(60);
+  EXPECT_TRUE(contains(text, "[supervision] rank 2 (pid 102 on alpha) in the evaluation after step 37: no progress"))
+      << text;
+  EXPECT_GE(now_ - began, seconds(20));
+  EXPECT_LE(now_ - began, seconds(25));
+}
+
+TEST_F(VigilOfThree, WorkOfOneRankAloneIsWaitedForAsLongAsItReports) {
+  lives_[0].waiting = lives_[1].waiting = true;
+  for (int i = 0; i < 60; ++i) {
+    ASSERT_EQ(pass(10), "");
+    ++lives_[2].progress;
+  }
+}
+
+TEST_F(VigilOfThree, NobodyIsNamedWhileNobodyWaits) { EXPECT_EQ(pass(600), ""); }
+
+TEST_F(VigilOfThree, RanksThatWaitForEachOtherAreAllNamed) {
+  for (Life& life : lives_) life.waiting = true;
+  EXPECT_TRUE(contains(pass(60), "[supervision] all 3 ranks have waited for each other for 20"));
+}
+
+TEST(Beats, AreReadAsWritten) {
+  const Beat beat{.every = milliseconds(150),
+                  .deadline = milliseconds(0),
+                  .progress = 12,
+                  .waiting = true,
+                  .step = 4,
+                  .place = "pid 3 on a b",
+                  .doing = "save"};
+  const Beat again = *read_beat(write_beat(beat));
+  EXPECT_EQ(write_beat(again), write_beat(beat));
+  EXPECT_EQ(again.place, "pid 3 on a b");
+  for (const char* wrong : {"", "2", "0 0 0 0 0\n\n", "-1 0 0 0 0\n\n", "x y z"}) EXPECT_FALSE(read_beat(wrong).ok());
+}
+
+}  // namespace
+}  // namespace starling::dist
