@@ -36,7 +36,8 @@ inline Ran run_shell_in(const std::filesystem::path& where, const std::string& l
   const auto out = folder.path() / "out";
   const auto err = folder.path() / "err";
   const std::string command = "cd '" + where.string() + "' && export PATH='" + program_path().parent_path().string() +
-                              "':\"$PATH\" && { " + line + "; } >'" + out.string() + "' 2>'" + err.string() + "'";
+                              "':\"$PATH\" && unset COLUMNS && { " + line + "; } >'" + out.string() + "' 2>'" +
+                              err.string() + "'";
   const int status = std::system(command.c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, file_text(out), file_text(err)};
 }

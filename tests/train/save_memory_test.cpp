@@ -89,7 +89,7 @@ TEST(SaveMemory, IsHardlyAnyWhereNoneIsAllowedAndCopiesWhereTheyAre) {
   const testing::TemporaryFolder folder;
   const std::int64_t none = grown(folder.path(), "0");
   EXPECT_TRUE(none >= 0 && none <= 16) << none;
-  EXPECT_GE(grown(folder.path(), "256"), 200) << "the measure shows copies";
+  EXPECT_GE(grown(folder.path(), "256"), 100) << "the measure shows copies";
 }
 
 TEST(SaveMemory, OfATensorWithStridesIsOnePiece) {

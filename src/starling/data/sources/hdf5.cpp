@@ -69,10 +69,10 @@ void count_classes(const Hdf5Arrays& arrays, const std::string& file, std::int64
   const TensorType& type = arrays.back()->type();
   if (arrays.size() < 2 || type.dtype != DType::i64 || type.shape.rank() != 1 || type.shape[0] == 0) return;
   const auto [low, high] = label_range(*arrays.back());
-  check(low >= 0, "[hdf5] {}: expected labels from 0 on, got {}", file, low);
-  check(classes == 0 || high < classes, "[hdf5] {}: expected labels of 0 to {}, got {} to {}", file, classes - 1, low,
-        high);
-  if (classes == 0) classes = high + 1;
+  check(classes == 0 || (low >= 0 && high < classes),
+        "[hdf5] {}: expected labels of 0 to {}, got {} to {} (number them from 0, or leave classes out)", file,
+        classes - 1, low, high);
+  if (classes == 0 && low >= 0) classes = high + 1;
 }
 
 std::shared_ptr<const Dataset> read_part(const std::filesystem::path& file, const std::vector<std::string>& names,

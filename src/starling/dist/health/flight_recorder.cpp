@@ -4,17 +4,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <array>
-
 #include "starling/base/file.h"
+#include "starling/dist/launch/hosts.h"
 
 namespace starling::dist {
 namespace {
-
-std::string host_name() {
-  std::array<char, 256> name = {};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown host";
-}
 
 // Strips the journal's dump from a communicator's error text: the record has its own section for it.
 std::string_view without_dump(std::string_view reason) {

@@ -43,13 +43,18 @@ void Checkpoints::attach(Run& run) {
   best_.reset();
   tried_at_ = run.clock();
   due_step_ = -1;
+  best_now_ = epoch_ended_ = false;  // of a run that was rolled back
+  skipped_.reset();
   if (!writes_) return;
   check(!options_.folder.empty() || !run.plan().folder.empty(),
         "[checkpoints] expected a folder for them or for the run, got none");
   folder_ = options_.folder.empty() ? run.plan().folder / "checkpoints" : options_.folder;
   checkpoints_.emplace(folder_, options_.keep);
+  if (saver_) tell(run, saver_->wait());
+  if (best_saver_) tell_best(run, best_saver_->wait());
   saver_.reset();
   best_saver_.reset();
+  saved_step_ = -1;
   if (!options_.background) return;
   const bool two = !options_.best.empty();  // both may be under way at a time
   const std::uint64_t each = options_.save_memory / (two ? 2 : 1);
@@ -156,10 +161,12 @@ void Checkpoints::wait_for_writer(Run& run) {
 }
 
 // True if the save before is still under way, on a slow disk. Waiting for it would hold up this rank, and with it all
-// others; all have taken part in making the checkpoint, so that only the rank that writes need know.
-bool Checkpoints::still_busy(Run& run, train::BackgroundSaver* saver, std::int64_t step, std::string_view what) const {
-  if (saver == nullptr || saver->idle_within(kSaveBefore)) return false;
-  run.note(fmt::format("warning: no {} of step {}: the save before it is still being written", what, step));
+// others; all have taken part in making the checkpoint, so that only the rank that writes need know. The state of all
+// ranks, gathered where they are apart, is not kept for later, so that it is waited for.
+bool Checkpoints::still_busy(Run& run) const {
+  const bool gathered = run.link() != nullptr && !run.link()->strategy().settled();
+  if (saver_ == nullptr || gathered || saver_->idle_within(kSaveBefore)) return false;
+  run.note(fmt::format("warning: no checkpoint of step {}: the save before it is still being written", tried_step_));
   return true;
 }
 
@@ -173,7 +180,7 @@ void Checkpoints::save(Run& run) {
   skipped_.reset();
   if (!writes_) {
     saved_step_ = tried_step_;
-  } else if (still_busy(run, saver_.get(), tried_step_, "checkpoint")) {
+  } else if (still_busy(run)) {
     skipped_ = made;
   } else if (saver_) {
     outcome = saver_->save(made);
@@ -197,11 +204,9 @@ void Checkpoints::tell(Run& run, const std::optional<train::BackgroundSaver::Out
 void Checkpoints::save_best(Run& run) {
   const Checkpoint made = run.checkpoint();
   std::optional<train::BackgroundSaver::Outcome> outcome;
-  const bool left_out =
-      writes_ && still_busy(run, best_saver_.get(), made.step, "checkpoint of the best " + options_.best);
-  if (writes_ && !left_out && best_saver_) {
-    outcome = best_saver_->save(made);
-  } else if (writes_ && !left_out) {
+  if (writes_ && best_saver_) {
+    outcome = best_saver_->save(made);  // waits for the one before: what is best may not come again
+  } else if (writes_) {
     outcome = {made.step, best_folder(folder_).save(made)};
   }
   wait_for_writer(run);

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "starling/base/error.h"
+#include "starling/base/mapped_guard.h"
 #include "starling/ops/api/random.h"
 #include "starling/train/loop/fit_run.h"
 #include "starling/train/ranks/report.h"
@@ -84,6 +85,7 @@ void FitRun::restore_rank() {
           to_string(saved.tensor.type()));
     copy_into(found->tensor, saved.tensor);
   }
+  check_mapped_files();
   saved_.clear();
   strategy().restored(state_.step);
   if (regrouped) strategy().regrouped();

@@ -166,7 +166,7 @@ std::vector<NamedTensor> RankLink::collect(const std::vector<NamedTensor>& own) 
 }
 
 dist::Verdict RankLink::vote_non_finite(std::string_view tensor) {
-  return dist::vote_non_finite(*comm_, tensor, patient("non_finite"));
+  return dist::vote_non_finite(*comm_, tensor, patient(*comm_, "non_finite"));
 }
 
 void RankLink::expect_equal(std::span<const NamedTensor> tensors, std::int64_t step) {

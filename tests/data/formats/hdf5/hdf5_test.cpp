@@ -192,7 +192,8 @@ TEST(Hdf5, TheSourceGivesSamplesLabelsAndClasses) {
   const auto refused = [&](const std::string& more) { return error_of([&] { hdf5_source(more); }); };
   const std::string wrong = "file: " + place + "wrong.h5, train: [x, ";
   EXPECT_TRUE(says(refused(train + ", test_file: " + place + "wrong.h5, test: [x, high]"), "of 0 to 2, got 0 to 3"));
-  EXPECT_TRUE(says(refused(wrong + "low]"), "from 0 on, got -1"));
+  EXPECT_TRUE(says(refused(wrong + "low], classes: 3"), "of 0 to 2, got -1 to 0"));
+  EXPECT_EQ(hdf5_source(wrong + "low]").classes, 0) << "whole numbers that are no labels";
   EXPECT_TRUE(says(refused(wrong + "more]"), "equally many samples, got 2 and 3"));
   EXPECT_TRUE(says(refused(train + ", class_names: [a, b]"), "each of the 3 classes, got 2"));
   EXPECT_TRUE(says(refused(train + ", test_file: " + place + "test.h5"), "data.test"));
