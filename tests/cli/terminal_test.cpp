@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "cli/program.h"
@@ -11,11 +12,13 @@ using testing::run_shell_in;
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
+// Characters of the longest line; those of UTF-8 begin with a byte that continues none.
 std::size_t widest(const std::string& text) {
   std::istringstream lines(text);
-  std::size_t most = 0;
-  for (std::string line; std::getline(lines, line);) most = std::max(most, line.size());
-  return most;
+  std::ptrdiff_t most = 0;
+  for (std::string line; std::getline(lines, line);)
+    most = std::max(most, std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+  return static_cast<std::size_t>(most);
 }
 
 class CliTerminal : public ::testing::Test {

@@ -111,7 +111,7 @@ std::string shown(const json& value, Kind kind) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-// Settings are headed by their last word where no other column has the same.
+// Settings are headed by their last word where no other column has the same and it is no mere "name".
 std::vector<std::string> headings(const std::vector<RunColumn>& columns) {
   const auto last_word = [](const std::string& name) { return name.substr(name.rfind('.') + 1); };
   std::multiset<std::string> words;
@@ -119,7 +119,7 @@ std::vector<std::string> headings(const std::vector<RunColumn>& columns) {
   std::vector<std::string> names;
   for (const auto& column : columns) {
     const std::string word = last_word(column.name);
-    names.push_back(words.count(word) == 1 ? word : column.name);
+    names.push_back(words.count(word) == 1 && word != "name" ? word : column.name);
   }
   return names;
 }
