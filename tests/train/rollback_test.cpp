@@ -124,6 +124,16 @@ TEST_F(Rollback, GoesBackAndEndsAsIfNothingHadHappened) {
   EXPECT_EQ(steps, wanted) << "every step once";
 }
 
+TEST_F(Rollback, WritesNoBestStateThatWasNotEvaluated) {
+  const Ended back = run({.epochs = 2, .non_finite = NonFinite::rollback, .finite_every = 0},
+                         {spoil(20, std::make_shared<int>(1))}, {.every_steps = 7, .best = "loss"});
+  EXPECT_EQ(back.error, "");
+  EXPECT_EQ(back.result.summary.rollbacks, 1);
+  const auto steps = CheckpointFolder(folder() / "checkpoints-best").steps();
+  ASSERT_FALSE(steps.empty());
+  for (const std::int64_t step : steps) EXPECT_EQ(step % 10, 0) << "evaluations end epochs of ten steps";
+}
+
 TEST_F(Rollback, LeavesOutTheStepThatDoesItAgain) {
   const Ended back =
       run({.epochs = 2, .non_finite = NonFinite::rollback, .finite_every = 5}, {spoil(13, std::make_shared<int>(2))});
