@@ -133,7 +133,8 @@ TEST_F(VigilOfThree, NobodyIsNamedWhileNobodyWaits) { EXPECT_EQ(pass(600), ""); 
 
 TEST_F(VigilOfThree, RanksThatWaitForEachOtherAreAllNamed) {
   for (Life& life : lives_) life.waiting = true;
-  EXPECT_TRUE(contains(pass(60), "[supervision] all 3 ranks have waited for each other for 20"));
+  EXPECT_EQ(pass(60), "") << "a call over a slow link may take longer than the deadline";
+  EXPECT_TRUE(contains(pass(300), "[supervision] all 3 ranks have waited for each other for 24"));
 }
 
 TEST(Beats, AreReadAsWritten) {

@@ -37,6 +37,26 @@ class Pulse {
     Pulse* pulse_;
   };
 
+  // Scope of work of this rank whose progress cannot be counted, such as reading files: it gets longer. null: no
+  // effect.
+  bool uncounted() const { return uncounted_.load(std::memory_order_relaxed) > 0; }
+  class Uncounted {
+   public:
+    explicit Uncounted(Pulse* pulse) : pulse_(pulse) {
+      if (pulse_ != nullptr) pulse_->uncounted_.fetch_add(1, std::memory_order_relaxed);
+    }
+    ~Uncounted() {
+      if (pulse_ == nullptr) return;
+      pulse_->progress();
+      pulse_->uncounted_.fetch_sub(1, std::memory_order_relaxed);
+    }
+    Uncounted(const Uncounted&) = delete;
+    Uncounted& operator=(const Uncounted&) = delete;
+
+   private:
+    Pulse* pulse_;
+  };
+
   // Scope of special work, for messages: "evaluation", "save". The text must be a literal. null: no effect.
   class Doing {
    public:
@@ -58,7 +78,7 @@ class Pulse {
  private:
   std::atomic<std::uint64_t> progress_{0};
   std::atomic<std::int64_t> step_{-1};
-  std::atomic<int> waits_{0};
+  std::atomic<int> waits_{0}, uncounted_{0};
   std::atomic<const char*> doing_{""};
 };
 

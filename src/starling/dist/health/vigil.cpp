@@ -15,8 +15,12 @@ std::string after(std::int64_t step) { return step < 0 ? "before its first step"
 
 }  // namespace
 
-Beat beat_of(const Pulse& pulse) {
-  return {.progress = pulse.count(), .waiting = pulse.waiting(), .step = pulse.step(), .doing = pulse.doing()};
+Beat beat_of(const Pulse& pulse, milliseconds deadline) {
+  return {.deadline = pulse.uncounted() ? kUncountedDeadlines * deadline : deadline,
+          .progress = pulse.count(),
+          .waiting = pulse.waiting(),
+          .step = pulse.step(),
+          .doing = pulse.doing()};
 }
 
 std::string write_beat(const Beat& beat) {
@@ -45,7 +49,7 @@ std::string silence_text(std::string_view who, Seconds since, milliseconds every
 }
 
 void Vigil::beat(int rank, Beat beat, Time now) {
-  if (!ranks_.empty() && now - newest() > 2 * shortest()) forgive(now - newest());
+  if (!ranks_.empty() && now - newest() > 2 * shortest()) forgive(now - newest(), now);
   const auto [entry, fresh] = ranks_.try_emplace(rank);
   Rank& own = entry->second;
   if (fresh || beat.progress != own.last.progress) own.progressed = now;
@@ -75,15 +79,15 @@ Vigil::Time Vigil::newest() const {
   return newest;
 }
 
-void Vigil::forgive(Time::duration gap) {
+void Vigil::forgive(Time::duration gap, Time now) {
   for (auto& [number, rank] : ranks_) {
-    rank.heard += gap;
-    rank.progressed += gap;
+    rank.heard = std::min(rank.heard + gap, now);
+    rank.progressed = std::min(rank.progressed + gap, now);
   }
 }
 
 const std::optional<Vigil::Finding>& Vigil::look(Time now) {
-  if (!ranks_.empty() && looked_ != Time{} && now - looked_ > shortest()) forgive(now - looked_);
+  if (!ranks_.empty() && looked_ != Time{} && now - looked_ > shortest()) forgive(now - looked_, now);
   looked_ = now;
   if (finding_ || ranks_.empty()) return finding_;
   finding_ = silent(now);
@@ -135,6 +139,9 @@ std::optional<Vigil::Finding> Vigil::stuck(Time now) const {
     return finding;
   }
   if (waiting < ranks_.size() || waiting == 1) return std::nullopt;
+  // One call may take long over a slow link, and what it moves is not seen here.
+  const milliseconds deadline = ranks_.begin()->second.last.deadline;
+  if (longest <= kUncountedDeadlines * deadline) return std::nullopt;
   for (const auto& [number, rank] : ranks_) finding.ranks.push_back(number);
   finding.text =
       fmt::format("{}all {} ranks have waited for each other for {:.1f} s, {} {}", kSupervision, ranks_.size(),

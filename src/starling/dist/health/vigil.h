@@ -13,6 +13,9 @@
 
 namespace starling::dist {
 
+// Deadlines of progress that work gets whose progress cannot be counted, and a call that all ranks wait in.
+inline constexpr int kUncountedDeadlines = 12;
+
 // One heartbeat of a rank: how it is supervised, and its signs of life.
 struct Beat {
   std::chrono::milliseconds every{2'000};       // to the next beat
@@ -23,7 +26,7 @@ struct Beat {
   std::string place{};                          // "pid 4711 on alpha"
   std::string doing{};                          // "evaluation"; empty: nothing special
 };
-Beat beat_of(const Pulse& pulse);
+Beat beat_of(const Pulse& pulse, std::chrono::milliseconds deadline);
 std::string write_beat(const Beat& beat);
 Result<Beat> read_beat(std::string_view text);
 
@@ -54,7 +57,7 @@ class Vigil {
     Time heard{}, progressed{};
   };
 
-  void forgive(Time::duration gap);
+  void forgive(Time::duration gap, Time now);
   std::chrono::milliseconds shortest() const;
   Time newest() const;
   std::optional<Finding> silent(Time now) const;

@@ -21,11 +21,12 @@ constexpr milliseconds kFarewell{200};  // to hand the last word to the kernel
 }  // namespace
 
 Heart::Heart(std::unique_ptr<StoreLine> line, HeartOptions options, std::shared_ptr<const Pulse> pulse,
-             std::function<void(const std::string&)> found)
+             std::function<void(const std::string&)> found, std::function<std::unique_ptr<StoreLine>()> again)
     : line_(std::move(line)),
       options_(std::move(options)),
       pulse_(std::move(pulse)),
       found_(std::move(found)),
+      again_(std::move(again)),
       stopping_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!stopping_) fail("[heart] expected an event descriptor, got: {}", errno_text());
   // The first beat leaves at once: whoever is stopped from here on is missed.
@@ -49,6 +50,7 @@ void Heart::run() {
     const auto now = Clock::now();
     forgive(now);
     if (now >= next) {
+      if (line_ == nullptr) join_again(now);
       if (line_ != nullptr && !send_beat(now)) line_.reset();  // closed, which is no silence
       next = now + options_.every;
     }
@@ -63,10 +65,15 @@ void Heart::forgive(Clock::time_point now) {
   looked_ = now;
 }
 
+// A connection that broke is made again: without it nobody would miss this rank, or know that it works.
+void Heart::join_again(Clock::time_point now) {
+  if (over_ || !again_) return;
+  if ((line_ = again_()) != nullptr) heard_ = now;  // else the next beat tries again
+}
+
 bool Heart::send_beat(Clock::time_point now) {
-  Beat beat = beat_of(*pulse_);
+  Beat beat = beat_of(*pulse_, options_.deadline);
   beat.every = options_.every;
-  beat.deadline = options_.deadline;
   beat.place = options_.place;
   return line_->send({.kind = Frame::Kind::beat, .value = write_beat(beat)}, now + options_.every).ok();
 }
@@ -83,7 +90,10 @@ void Heart::listen(Clock::time_point until) {
     return;
   }
   heard_ = Clock::now();
-  if (answer->kind == Frame::Kind::bye) return line_.reset();
+  if (answer->kind == Frame::Kind::bye) {
+    over_ = true;
+    return line_.reset();
+  }
   if (!answer->key.empty()) server_place_ = answer->key;
   if (!answer->value.empty()) tell(answer->value);
 }

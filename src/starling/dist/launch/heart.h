@@ -25,10 +25,11 @@ struct HeartOptions {
 // stops when the process does. The rendezvous answers every beat, and tells all ranks at once when it finds one silent
 // or hung (health/vigil.h); `found` is then called once with that text, on the heart's thread. The silence of the
 // rendezvous itself is found here, unless `starling launch` serves it, which may be suspended while its ranks run on.
+// `again` makes a new connection where one breaks; null: not now.
 class Heart {
  public:
   Heart(std::unique_ptr<StoreLine> line, HeartOptions options, std::shared_ptr<const Pulse> pulse,
-        std::function<void(const std::string& finding)> found);
+        std::function<void(const std::string& finding)> found, std::function<std::unique_ptr<StoreLine>()> again = {});
   ~Heart();  // says that this rank leaves in good order
   Heart(const Heart&) = delete;
   Heart& operator=(const Heart&) = delete;
@@ -38,20 +39,23 @@ class Heart {
 
   void run();
   void forgive(Clock::time_point now);
+  void join_again(Clock::time_point now);
   bool send_beat(Clock::time_point now);
   void listen(Clock::time_point until);
   void judge_server(Clock::time_point now);
   void tell(const std::string& finding);
 
-  std::unique_ptr<StoreLine> line_;  // null: closed, in good order or not; whoever has ended is noticed otherwise
+  std::unique_ptr<StoreLine> line_;  // null: closed, in good order or not
   const HeartOptions options_;
   std::shared_ptr<const Pulse> pulse_;
   std::function<void(const std::string&)> found_;
+  std::function<std::unique_ptr<StoreLine>()> again_;
   UniqueFd stopping_;
   std::atomic<bool> stop_{false};
   Clock::time_point heard_{}, looked_{};
   std::string server_place_;
   bool told_ = false;
+  bool over_ = false;  // the rendezvous has said good-bye
   std::thread thread_;
 };
 

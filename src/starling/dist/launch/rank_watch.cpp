@@ -269,7 +269,8 @@ bool RankWatch::was_hit_by_others(const Rank& rank) const {
   const Exit exit = exit_of(rank.child, rank.slot);
   if (!was_hit(exit, rank.slot) || left_well(rank)) return false;
   const bool ours = std::find(rank.sent.begin(), rank.sent.end(), exit.signal) != rank.sent.end();
-  if (ours || (exit.signal == 0 && !rank.sent.empty())) return false;
+  // A program that was asked to end may crash on its way; only what it cannot do to itself is another's doing then.
+  if (ours || (!rank.sent.empty() && exit.signal != SIGKILL)) return false;
   return !server_->note(fmt::format("failed/{}", rank.slot.rank));
 }
 

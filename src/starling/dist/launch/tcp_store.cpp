@@ -59,6 +59,12 @@ std::unique_ptr<StoreLine> TcpStore::join() {
       options_.rank, server_.text(), std::chrono::duration<double>(options_.join_deadline).count(), last);
 }
 
+std::unique_ptr<StoreLine> TcpStore::line_at_once() {
+  bool final = false;
+  auto connection = connect(Clock::now() + kOneTry, final);
+  return connection ? std::move(*connection) : nullptr;
+}
+
 Result<std::unique_ptr<StoreLine>> TcpStore::connect(SocketTime deadline, bool& final) {
   auto socket = connect_to(server_, deadline);
   if (!socket) return socket.failure();

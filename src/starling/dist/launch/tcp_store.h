@@ -44,6 +44,7 @@ class TcpStore final : public Store {
 
   // Connection of its own, for a thread that beats (heart.h).
   std::unique_ptr<StoreLine> line() { return join(); }
+  std::unique_ptr<StoreLine> line_at_once();  // one short try; null: it failed
 
   // Local address of the connection to the server, where others can reach this host, too.
   const std::string& local_host() const { return local_host_; }

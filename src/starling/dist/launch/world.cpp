@@ -133,14 +133,14 @@ void Joining::beat() {
   const auto found = [comm = std::weak_ptr<Comm>(world.comm)](const std::string& finding) {
     if (const auto there = comm.lock()) there->abort(finding);
   };
-  world.heart =
-      std::make_shared<dist::Heart>(world.ties->store->line(),
-                                    dist::HeartOptions{.rank = world.info.rank,
-                                                       .every = options.heartbeat,
-                                                       .deadline = options.deadline,
-                                                       .place = fmt::format("pid {} on {}", ::getpid(), world.host),
-                                                       .served_by_rank0 = !launched},
-                                    connect.pulse, found);
+  world.heart = std::make_shared<dist::Heart>(
+      world.ties->store->line(),
+      dist::HeartOptions{.rank = world.info.rank,
+                         .every = options.heartbeat,
+                         .deadline = options.deadline,
+                         .place = fmt::format("pid {} on {}", ::getpid(), world.host),
+                         .served_by_rank0 = !launched},
+      connect.pulse, found, [store = world.ties->store] { return store->line_at_once(); });
 }
 
 milliseconds call_deadline(const WorldOptions& options) {

@@ -28,6 +28,8 @@ fs::path beside(const fs::path& folder, const std::string& suffix) {
 // Keeps two checkpoints, so that one is complete while the next is written.
 CheckpointFolder best_folder(const fs::path& folder) { return CheckpointFolder(beside(folder, "-best"), 2); }
 
+dist::Pulse* pulse_of(Run& run) { return run.link() == nullptr ? nullptr : run.link()->pulse(); }
+
 }  // namespace
 
 Checkpoints::Checkpoints(CheckpointsOptions options) : options_(std::move(options)) {
@@ -80,6 +82,7 @@ std::optional<Checkpoint> Checkpoints::newest(Run& run) {
     step_aside(run);
     return std::nullopt;
   }
+  const dist::Pulse::Uncounted reading(pulse_of(run));
   auto loaded = checkpoints_->load_latest();
   // A run that started over goes on after a restart, but only from what it has itself written since.
   if (anew && (!loaded || loaded->checkpoint.extra.value("launch", "") != train::launch_id())) {
@@ -177,6 +180,7 @@ void Checkpoints::save(Run& run) {
   due_step_ = -1;
   const Checkpoint made = run.checkpoint();
   std::optional<train::BackgroundSaver::Outcome> outcome;
+  const dist::Pulse::Uncounted writing(writes_ ? pulse_of(run) : nullptr);
   skipped_.reset();
   if (!writes_) {
     saved_step_ = tried_step_;
@@ -204,6 +208,7 @@ void Checkpoints::tell(Run& run, const std::optional<train::BackgroundSaver::Out
 void Checkpoints::save_best(Run& run) {
   const Checkpoint made = run.checkpoint();
   std::optional<train::BackgroundSaver::Outcome> outcome;
+  const dist::Pulse::Uncounted writing(writes_ ? pulse_of(run) : nullptr);
   if (writes_ && best_saver_) {
     outcome = best_saver_->save(made);  // waits for the one before: what is best may not come again
   } else if (writes_) {

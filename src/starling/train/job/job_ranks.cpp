@@ -175,8 +175,12 @@ TrainResult train_process(Job job, const TrainOptions& options) {
   job.distribute.workers = others.comm->size();
   const int threads = threads_of_each(job.distribute, others.here);
   const ThreadScope scope(threads);
+  const auto load = [&] {
+    const dist::Pulse::Uncounted reading(others.comm->pulse());
+    return load_job_data(job);
+  };
   const auto body = [&] {
-    return train_rank(job, load_job_data(job), options,
+    return train_rank(job, load(), options,
                       {.strategy = make_strategy(job.distribute, others.comm),
                        .threads = threads,
                        .stepped = others.stepped,

@@ -55,14 +55,17 @@ std::vector<NamedTensor> made_as(const nlohmann::json& described) {
 RankLink::RankLink(std::shared_ptr<dist::RankStrategy> strategy)
     : strategy_(std::move(strategy)), comm_(strategy_->comm().split(0, strategy_->rank())) {}
 
-// Waits for notes in flight, which others may still read. A run that ends by an exception has aborted the group before.
+// Waits for notes and votes in flight, which others may still read. A run that ends by an exception has aborted the
+// group before.
 RankLink::~RankLink() {
-  for (const auto& note : notes_) {
+  const auto end = [](Work& work) {
     try {
-      note->work.wait();
+      work.wait();
     } catch (const Error&) {  // NOLINT(bugprone-empty-catch): either way nobody touches it any more
     }
-  }
+  };
+  for (const auto& note : notes_) end(note->work);
+  if (voting_) end(vote_);
 }
 
 void RankLink::post(const StepNote& own) {
@@ -124,11 +127,13 @@ void RankLink::meet() { comm_->barrier(patient(*comm_, "meet")).wait(); }
 void RankLink::post_vote(std::int64_t own) {
   own_vote_ = own;
   votes_.assign(static_cast<std::size_t>(size()), 0);
+  voting_ = true;
   vote_ = comm_->all_gather(&own_vote_, votes_.data(), 1, DType::i64, patient(*comm_, "vote"));
 }
 
 std::vector<std::int64_t> RankLink::take_vote() {
   vote_.wait();
+  voting_ = false;
   return votes_;
 }
 

@@ -81,6 +81,7 @@ class RankLink {
   std::int64_t own_vote_ = 0;
   std::vector<std::int64_t> votes_;
   Work vote_;
+  bool voting_ = false;  // vote_ is under way
 };
 
 }  // namespace starling::train

@@ -54,9 +54,8 @@ void ThreadWatch::run() {
         vigil.leave(rank, Clock::now());
         continue;
       }
-      dist::Beat beat = dist::beat_of(*pulses_[static_cast<std::size_t>(rank)]);
+      dist::Beat beat = dist::beat_of(*pulses_[static_cast<std::size_t>(rank)], deadline_);
       beat.every = 4 * period;  // a longer gap means that the process was stopped
-      beat.deadline = deadline_;
       vigil.beat(rank, std::move(beat), Clock::now());
     }
     const auto& found = vigil.look(Clock::now());

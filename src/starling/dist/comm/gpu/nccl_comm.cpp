@@ -101,7 +101,10 @@ class NcclComm final : public Comm {
  protected:
   Ticket start(const Call& call) override {
     check_type(call);
-    settle_oldest(call.deadline);
+    {
+      const Pulse::Waiting waiting(pulse());
+      settle_oldest(call.deadline);
+    }
     std::scoped_lock lock(launching_);
     expect_sound(call);
     const std::uint64_t number = operations_.add();

@@ -39,7 +39,7 @@ class SharedComm final : public Comm {
 
  protected:
   Ticket start(const Call& call) override {
-    if (!shared_->post(call, epoch())) {
+    if (!shared_->post(call, epoch(), pulse())) {
       fail_call(dist::describe(dist::fingerprint_of(call, rank(), epoch())), shared_->world().reason());
     }
     log().moved(call.op, dist::steps_of(call, rank(), size()));

@@ -25,13 +25,16 @@ bool SharedGroup::step() {
   return messages_.step() || moved;
 }
 
-bool SharedGroup::post(const Call& call, std::uint64_t epoch) {
+bool SharedGroup::post(const Call& call, std::uint64_t epoch, Pulse* pulse) {
   if (!fits(call)) return false;
   {
     const std::scoped_lock lock(world_->mutex());
     if (has_room(call)) return put(call, epoch);
   }
-  if (!make_room(call)) return false;
+  {
+    const Pulse::Waiting waiting(pulse);
+    if (!make_room(call)) return false;
+  }
   const std::scoped_lock lock(world_->mutex());
   return put(call, epoch);
 }

@@ -129,6 +129,7 @@ class TransportComm final : public Comm {
     if (engine_->broken()) fail_call(describe(print), engine_->reason());
     if (call.sequence <= slots) return;
     const Ticket before{.op = call.op, .peer = call.peer, .sequence = call.sequence - slots};
+    const Pulse::Waiting waiting(pulse());
     if (!await(before, call.deadline)) expire(before);
   }
 

@@ -178,7 +178,10 @@ void PeerSockets::accept_all() {
 void PeerSockets::admit_guests(std::vector<Guest>& guests) {
   for (;;) {
     UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!socket) return;
+    if (!socket) {
+      if (errno == EMFILE || errno == ENFILE) std::this_thread::sleep_for(kPauseAfterRefusal);
+      return;
+    }
     Guest guest{.socket = std::move(socket), .deadline = CommClock::now() + kHandshake, .place = {}};
     guest.place = peer_of(guest.socket);
     guest.challenge.nonce = random_array<sizeof(guest.challenge.nonce)>();
@@ -187,7 +190,7 @@ void PeerSockets::admit_guests(std::vector<Guest>& guests) {
       drop(guest);
       continue;
     }
-    if (guests.size() >= kMostGuests) {
+    if (guests.size() >= kMostGuests + static_cast<std::size_t>(kKinds * group_.size)) {
       drop(guests.front());
       guests.erase(guests.begin());
     }

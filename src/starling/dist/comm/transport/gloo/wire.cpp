@@ -11,6 +11,15 @@
 #include "starling/base/error.h"
 #include "starling/dist/launch/secret.h"
 
+// Gloo of 2023 and later hands sockets over as objects; pairs of earlier ones listen themselves.
+#if __has_include(<gloo/transport/tcp/socket.h>)
+#include <gloo/transport/tcp/error.h>
+#include <gloo/transport/tcp/socket.h>
+#define STARLING_GLOO_SOCKETS 1
+#else
+#define STARLING_GLOO_SOCKETS 0
+#endif
+
 namespace starling::dist::wire {
 namespace {
 
@@ -48,7 +57,19 @@ void set_option(int fd, int level, int option, int value) { setsockopt(fd, level
 Pair::Pair(tcp::Context* context, tcp::Device* device, int peer, std::chrono::milliseconds timeout,
            std::shared_ptr<Notifier> notifier)
     : tcp::Pair(context, device, peer, timeout), notifier_(std::move(notifier)) {
-  // The base class listens; whatever has come to it by now is none of ours. The kernel forgets a closed descriptor.
+  stop_listening();
+}
+
+#if STARLING_GLOO_SOCKETS
+void Pair::stop_listening() {}  // the device listens, for pairs that connect by their addresses
+
+void Pair::adopt(int fd) {
+  adopted_.store(true, std::memory_order_release);
+  connectCallback(std::make_shared<tcp::Socket>(fd), tcp::Error());
+}
+#else
+// The base class listens; whatever has come to it by now is none of ours. The kernel forgets a closed descriptor.
+void Pair::stop_listening() {
   std::scoped_lock lock(m_);
   taken_ = state_ != LISTENING;
   if (taken_) return;
@@ -63,6 +84,7 @@ void Pair::adopt(int fd) {
   adopted_.store(true, std::memory_order_release);
   handleConnected();
 }
+#endif
 
 Pair::~Pair() {
   {

@@ -47,6 +47,8 @@ class Pair final : public tcp::Pair {
   void changeState(state next) noexcept override;
 
  private:
+  void stop_listening();
+
   Room behind_base_;
   std::shared_ptr<Notifier> notifier_;
   bool taken_ = false;
