@@ -141,7 +141,7 @@ TEST_F(CliRunEnds, AnInterruptedRunPredictsAndTellsWhatItIs) {
 TEST_F(CliRunEnds, AFinishedRunIsInspectedAsFinished) {
   write("train: {epochs: 1}\n");
   ASSERT_EQ(train().code, 0);
-  EXPECT_TRUE(has(run("inspect run runs/job").out, "state        finished")) << run("inspect run runs/job").out;
+  EXPECT_TRUE(has(run("inspect run runs/job").out, "state         finished")) << run("inspect run runs/job").out;
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "starling/cli/job_file.h"
 #include "starling/train/checkpoint/checkpoint.h"
 #include "starling/train/runs/run_record.h"
+#include "starling/train/runs/times.h"
 #include "starling/train/saved_model/saved_model.h"
 
 namespace starling::cli {
@@ -28,13 +29,13 @@ void print_ranks(const nlohmann::ordered_json& ranks) {
     for (const auto& [op, seconds] : rank.at("wait").items())
       more += fmt::format(", {} {:.3f} s", op, seconds.get<double>());
     fmt::print(
-        "{:<12} {:.0f} samples/s{}, waits {:.1f} % for data and {:.1f} % for others ({}), sent {:.2f} MB, received "
+        "{:<13} {:.0f} samples/s{}, waits {:.1f} % for data and {:.1f} % for others ({}), sent {:.2f} MB, received "
         "{:.2f} MB\n",
         fmt::format("rank {}", rank.at("rank").get<int>()), rank.at("samples_per_s").get<double>(),
         left_out > 0 ? fmt::format(", left out {} samples", left_out) : "", 100 * rank.at("data_wait").get<double>(),
         100 * rank.at("comm_wait").get<double>(), more.empty() ? "none" : more.substr(2),
         rank.at("sent").get<double>() / 1e6, rank.at("received").get<double>() / 1e6);
-    if (!rank.at("counters").empty()) fmt::print("{:<12} {}\n", "", rank.at("counters").dump());
+    if (!rank.at("counters").empty()) fmt::print("{:<13} {}\n", "", rank.at("counters").dump());
   }
 }
 
@@ -56,7 +57,7 @@ std::string kind_text(const nlohmann::ordered_json& kind) {
 void print_summary(const fs::path& run) {
   const auto text = read_file(run / "summary.json", 1 << 20);
   if (!text) {
-    fmt::print("summary      none: it has not ended yet\n");
+    fmt::print("summary       none: it has not ended yet\n");
     return;
   }
   const auto summary = nlohmann::ordered_json::parse(*text, nullptr, false);
@@ -64,22 +65,25 @@ void print_summary(const fs::path& run) {
   for (const auto& [key, value] : summary.items()) {
     if (key == "ranks") print_ranks(value);
     if (value.is_array()) continue;
-    if (!value.is_object()) fmt::print("{:<12} {}\n", key, shown(value));
-    if (!value.is_object()) continue;
-    for (const auto& [name, number] : value.items()) fmt::print("{:<12} {}\n", name, shown(number));
+    if (!value.is_object()) {
+      const bool moment = key == "started" && value.is_number();
+      fmt::print("{:<13} {}\n", key, moment ? train::moment_text(value.get<double>()) : shown(value));
+      continue;
+    }
+    for (const auto& [name, number] : value.items()) fmt::print("{:<13} {}\n", name, shown(number));
   }
 }
 
 void print_job(const train::Job& job) {
-  fmt::print("{:<12} {}\n", "model", job.model.net ? job.model.net->name : "declared");
-  fmt::print("{:<12} {}\n", "data", job.data.source.name);
-  fmt::print("{:<12} {}\n", "optimizer", kind_text(job_json(job).at("optimizer")));
+  fmt::print("{:<13} {}\n", "model", job.model.net ? job.model.net->name : "declared");
+  fmt::print("{:<13} {}\n", "data", job.data.source.name);
+  fmt::print("{:<13} {}\n", "optimizer", kind_text(job_json(job).at("optimizer")));
 }
 
 // Of a run made by a C++ program: the settings that its checkpoints keep.
 void print_settings(const train::RunRecord& run) {
-  fmt::print("{:<12} none: made by a C++ program\n", "job");
-  for (const auto& [path, value] : run.settings) fmt::print("{:<12} {}\n", path, value.dump());
+  fmt::print("{:<13} none: made by a C++ program\n", "job");
+  for (const auto& [path, value] : run.settings) fmt::print("{:<13} {}\n", path, value.dump());
 }
 
 // Verifies every checkpoint, since that is what one wants to know before trusting a run.
@@ -88,9 +92,9 @@ void print_checkpoints(const fs::path& folder, const char* title) {
   for (const std::int64_t step : checkpoints.steps()) {
     const auto loaded = checkpoints.load(step);
     if (loaded) {
-      fmt::print("{:<12} step {}, {} tensors\n", title, step, loaded->tensors.size());
+      fmt::print("{:<13} step {}, {} tensors\n", title, step, loaded->tensors.size());
     } else {
-      fmt::print("{:<12} step {}, not sound: {}\n", title, step, loaded.error());
+      fmt::print("{:<13} step {}, not sound: {}\n", title, step, loaded.error());
     }
   }
 }
@@ -129,14 +133,14 @@ int run_inspect_run(const InspectRunArguments& options) {
   if (has_job) {
     const train::Job job = load_job({options.run, {}});
     print_job(job);
-    fmt::print("{:<12} {}\n", "state", state_of(folder, job));
+    fmt::print("{:<13} {}\n", "state", state_of(folder, job));
   } else {
     print_settings(train::read_run(folder));
   }
   print_summary(folder);
   print_checkpoints(folder / "checkpoints", "checkpoint");
   print_checkpoints(folder / "checkpoints-best", "best");
-  if (is_saved_model(folder / "model")) fmt::print("{:<12} {}\n", "saved model", (folder / "model").string());
+  if (is_saved_model(folder / "model")) fmt::print("{:<13} {}\n", "saved model", (folder / "model").string());
   return kOk;
 }
 
