@@ -77,7 +77,7 @@ TEST_F(Supervisor, TheSignalIsTheCauseAndTheExitCodesOfOthersAreNot) {
 // On a busy machine the news of the killed rank comes when another has long been blamed and all are being ended.
 TEST_F(Supervisor, AKilledRankIsNamedHoweverLateItIsHeard) {
   auto late = options(kNotePid +
-                          "if [ $STARLING_RANK = 0 ]; then echo rank 1 was lost >&2; exit 1; fi\n"
+                          "if [ $STARLING_RANK = 0 ]; then sleep 1; echo rank 1 was lost >&2; exit 1; fi\n"
                           "trap 'sleep 0.2; kill -KILL $$' TERM; sleep 60 & wait",
                       2);
   late.kill_after = milliseconds(3'000);

@@ -27,10 +27,10 @@ TEST(ThreadWatch, ARankWithoutProgressIsNamedByThoseThatWait) {
   for (auto& comm : comms) shared.push_back(std::move(comm));
   std::vector<std::string> errors(3);
   std::vector<std::jthread> ranks;
+  for (int rank = 0; rank < 3; ++rank) watch.join(rank, shared[static_cast<std::size_t>(rank)]);
   for (int rank = 0; rank < 3; ++rank) {
     ranks.emplace_back([&, rank] {
       const auto own = static_cast<std::size_t>(rank);
-      watch.join(rank, shared[own]);
       try {
         shared[own]->barrier().wait();
         while (rank == 2 && !over) std::this_thread::sleep_for(milliseconds(1));
