@@ -108,7 +108,7 @@ TEST_F(CliJobs, PredictsClassesOfTablesAndWritesThem) {
 TEST_F(CliJobs, TellsWhatARunIs) {
   const auto ran = run_starling("inspect run " + quoted(run()));
   EXPECT_EQ(ran.code, 0) << ran.err;
-  for (const char* part : {"mlp", "test_accuracy", "checkpoint   step 80", "best", "saved model"})
+  for (const char* part : {"mlp", "test_accuracy", "checkpoint    step 80", "best", "saved model"})
     EXPECT_TRUE(has(ran.out, part)) << part << "\n" << ran.out;
   EXPECT_EQ(run_starling("inspect run /nowhere").code, 2);
 }
