@@ -1,0 +1,147 @@
+#include "starling/autograd/autograd.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "bind.h"
+#include "convert.h"
+#include "held.h"
+#include "starling/autograd/custom_function.h"
+#include "starling/autograd/recompute.h"
+#include "starling/autograd/transforms.h"
+
+namespace starling::python {
+namespace {
+
+// with no_grad(): …
+struct GradScope {
+  explicit GradScope(bool enabled) : on(enabled) {}
+  GradScope(const GradScope&) = delete;
+
+  bool on;
+  std::vector<std::unique_ptr<GradMode>> entered{};
+};
+
+TensorList list_of(nb::handle result) {
+  if (nb::isinstance<Tensor>(result)) return {nb::cast<Tensor>(result)};
+  if (result.is_none()) return {};
+  TensorList list;
+  if (nb::isinstance<nb::list>(result) || nb::isinstance<nb::tuple>(result)) {
+    for (nb::handle item : result) list.push_back(item.is_none() ? Tensor() : to_tensor(item));
+    return list;
+  }
+  return {to_tensor(result)};
+}
+
+nb::list arguments(std::span<const Tensor> tensors) {
+  nb::list list;
+  for (const auto& tensor : tensors) list.append(tensor.defined() ? nb::cast(tensor) : nb::none());
+  return list;
+}
+
+TensorList called(const Held& f, std::span<const Tensor> in) {
+  const nb::gil_scoped_acquire gil;
+  return list_of((*f)(*nb::tuple(arguments(in))));
+}
+
+nb::tuple tuple_of(const TensorList& tensors) { return nb::tuple(arguments({tensors.data(), tensors.size()})); }
+
+// What a function's two passes share, for as long as a pass runs.
+struct PyContext {
+  FunctionContext* context;
+
+  FunctionContext& get() const {
+    check(context != nullptr, "[function] expected the context to be used inside forward and backward only");
+    return *context;
+  }
+};
+
+TensorList called_with(const Held& f, FunctionContext& context, std::span<const Tensor> in) {
+  const nb::gil_scoped_acquire gil;
+  nb::list all;
+  const nb::object handle = nb::cast(PyContext{&context});
+  all.append(handle);
+  for (nb::handle each : arguments(in)) all.append(each);
+  struct Over {
+    PyContext& used;
+    ~Over() { used.context = nullptr; }
+  } const over{nb::cast<PyContext&>(handle)};
+  return list_of((*f)(*nb::tuple(all)));
+}
+
+void bind_scopes(nb::module_& m) {
+  nb::class_<GradScope>(m, "GradScope")
+      .def(
+          "__init__", [](GradScope* self, bool on) { new (self) GradScope(on); }, nb::arg("on"))
+      .def(
+          "__enter__",
+          [](GradScope& self) -> GradScope& {
+            self.entered.push_back(std::make_unique<GradMode>(self.on));
+            return self;
+          },
+          nb::rv_policy::reference)
+      .def(
+          "__exit__",
+          [](GradScope& self, nb::args) {
+            check(!self.entered.empty(), "[grad] expected a scope that was entered");
+            self.entered.pop_back();
+          },
+          nb::arg("reason"));
+  m.def("is_grad_enabled", &grad_enabled);
+}
+
+}  // namespace
+
+void bind_autograd(nb::module_& m) {
+  bind_scopes(m);
+  m.def(
+      "gradients",
+      [](nb::handle outputs, nb::handle inputs, nb::handle seeds, bool create_graph, bool allow_unused) {
+        const std::vector<Tensor> given_seeds = seeds.is_none() ? std::vector<Tensor>{} : to_tensors(seeds);
+        return tuple_of(gradients(to_tensors(outputs), to_tensors(inputs), given_seeds, {create_graph, allow_unused}));
+      },
+      nb::arg("outputs"), nb::arg("inputs"), nb::arg("seeds") = nb::none(), nb::arg("create_graph") = false,
+      nb::arg("allow_unused") = false, "Gradients of the outputs' sum by the inputs; .grad is not touched.");
+  m.def("_value_and_grad", [](nb::object f, nb::handle inputs) {
+    const auto of = value_and_grad_all([f = held(std::move(f))](std::span<const Tensor> in) -> Tensor {
+      TensorList out = called(f, in);
+      check(out.size() == 1, "[grad] expected a function of one result, got {}", out.size());
+      return out[0];
+    });
+    auto [value, grads] = of(to_tensors(inputs));
+    return nb::make_tuple(value, tuple_of(grads));
+  });
+  m.def("_vjp", [](nb::object f, nb::handle inputs) {
+    Vjp made = vjp([f = held(std::move(f))](std::span<const Tensor> in) { return called(f, in); }, to_tensors(inputs));
+    const auto pullback = nb::cpp_function(
+        [pull = made.pullback](nb::args cotangents) { return tuple_of(pull(to_tensors(cotangents))); });
+    return nb::make_tuple(to_python(made.outputs), pullback);
+  });
+  m.def("_jvp", [](nb::object f, nb::handle inputs, nb::handle tangents) {
+    const Jvp made = jvp([f = held(std::move(f))](std::span<const Tensor> in) { return called(f, in); },
+                         to_tensors(inputs), to_tensors(tangents));
+    return nb::make_tuple(to_python(made.outputs), to_python(made.tangents));
+  });
+  m.def("_recompute", [](nb::object f, nb::handle inputs) {
+    return to_python(
+        recompute([f = held(std::move(f))](std::span<const Tensor> in) { return called(f, in); }, to_tensors(inputs)));
+  });
+  nb::class_<PyContext>(m, "FunctionContext", "What a function keeps from its forward for its backward pass.")
+      .def(
+          "save", [](PyContext& self, nb::args tensors) { self.get().save(to_tensors(tensors)); }, nb::arg("tensors"))
+      .def_prop_ro("saved", [](const PyContext& self) { return nb::tuple(arguments(self.get().saved())); })
+      .def(
+          "needs", [](const PyContext& self, int input) { return self.get().needs(input); }, nb::arg("input"));
+  m.def("_custom", [](const std::string& name, nb::object forward, nb::object backward, nb::handle inputs) {
+    const auto pass = [](nb::object f) {
+      return [f = held(std::move(f))](FunctionContext& context, std::span<const Tensor> in) {
+        return called_with(f, context, in);
+      };
+    };
+    return to_python(
+        custom_function(to_tensors(inputs), {.name = name, .forward = pass(forward), .backward = pass(backward)}));
+  });
+}
+
+}  // namespace starling::python

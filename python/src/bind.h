@@ -1,0 +1,34 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "starling/tensor/tensor.h"
+
+// Bindings of the library, a file per subject; the package python/starling gives them their Python face.
+namespace starling::python {
+
+namespace nb = nanobind;
+
+void bind_types(nb::module_& m);
+void bind_tensor(nb::module_& m);
+void bind_tensor_operators(nb::class_<Tensor>& tensor);
+void bind_arrays(nb::module_& m, nb::class_<Tensor>& tensor);
+void bind_indexing(nb::class_<Tensor>& tensor);
+void bind_op_table(nb::module_& m);
+void bind_elementwise(nb::module_& m);
+void bind_shapes(nb::module_& m);
+void bind_reductions(nb::module_& m);
+void bind_network_ops(nb::module_& m);
+void bind_losses(nb::module_& m);
+void bind_indices(nb::module_& m);
+void bind_random(nb::module_& m);
+void bind_linear_algebra(nb::module_& m);
+void bind_autograd(nb::module_& m);
+void bind_compile(nb::module_& m);
+void bind_modules(nb::module_& m);
+void bind_optimizers(nb::module_& m);
+void bind_data(nb::module_& m);
+void bind_training(nb::module_& m);
+void bind_ranks(nb::module_& m);
+
+}  // namespace starling::python

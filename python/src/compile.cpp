@@ -1,0 +1,93 @@
+#include "starling/runtime/compile.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/set.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "bind.h"
+#include "convert.h"
+#include "held.h"
+#include "ranks.h"
+#include "starling/base/error.h"
+#include "starling/graph/printer.h"
+#include "starling/ops/def/apply.h"
+
+namespace starling::python {
+namespace {
+
+// A traced program of a Python function over flat lists of tensors; starling/_compile.py gives it structure.
+class PyProgram {
+ public:
+  PyProgram(nb::object f, CompileOptions options, std::shared_ptr<Comm> comm)
+      : comm_(std::move(comm)),
+        function_([f = held(std::move(f))](std::span<const Tensor> in) { return traced(f, in); }, std::move(options)) {}
+
+  nb::list call(nb::handle arguments) {
+    std::vector<Tensor> in;
+    for (nb::handle argument : arguments) {
+      in.push_back(to_tensor(argument, std::nullopt, true));
+      check(!(in.back().requires_grad() && grad_enabled()),
+            "[compile] expected arguments without gradient, since a program's results have none: compile the function "
+            "that takes the gradient, compile(grad(f)), or pass x.detach()");
+    }
+    TensorList out;
+    {
+      const nb::gil_scoped_release release;
+      out = comm_ ? function_.call(in, {rows_of_all(*comm_, own_rows(in))}) : function_.call(in);
+    }
+    nb::list results;
+    for (const auto& tensor : out) results.append(tensor);
+    return results;
+  }
+
+  CompiledFunction& function() { return function_; }
+
+ private:
+  static TensorList traced(const Held& f, std::span<const Tensor> in) {
+    const nb::gil_scoped_acquire gil;
+    nb::list arguments;
+    for (const auto& tensor : in) arguments.append(tensor);
+    TensorList out;
+    for (nb::handle item : (*f)(arguments)) out.push_back(to_tensor(item));
+    return out;
+  }
+
+  static std::int64_t own_rows(std::span<const Tensor> in) {
+    for (const auto& tensor : in) {
+      if (tensor.rank() > 0) return tensor.shape()[0];
+    }
+    return 0;
+  }
+
+  std::shared_ptr<Comm> comm_;  // ranks of a global program; null: one rank
+  CompiledFunction function_;
+};
+
+}  // namespace
+
+void bind_compile(nb::module_& m) {
+  nb::class_<PyProgram>(m, "Program")
+      .def(
+          "__init__",
+          [](PyProgram* self, nb::object f, std::set<std::string> disable, int threads, std::size_t memory_budget,
+             bool reference_only, nb::handle strategy) {
+            PyStrategy ranks = strategy_from(strategy);
+            CompileOptions options{.disable = std::move(disable),
+                                   .threads = threads,
+                                   .reference_only = reference_only,
+                                   .memory_budget = memory_budget,
+                                   .strategy = std::move(ranks.strategy)};
+            new (self) PyProgram(std::move(f), std::move(options), std::move(ranks.comm));
+          },
+          nb::arg("f"), nb::arg("disable"), nb::arg("threads"), nb::arg("memory_budget"), nb::arg("reference_only"),
+          nb::arg("strategy").none())
+      .def("call", &PyProgram::call, nb::arg("arguments"))
+      .def("explain", [](PyProgram& self) { return self.function().explain(); })
+      .def("graph", [](PyProgram& self) { return graph::print(self.function().graph()); })
+      .def("traced_graph", [](PyProgram& self) { return graph::print(self.function().traced_graph()); })
+      .def_prop_ro("memory_bytes", [](PyProgram& self) { return self.function().memory_bytes(); })
+      .def_prop_ro("programs", [](PyProgram& self) { return self.function().programs(); });
+}
+
+}  // namespace starling::python

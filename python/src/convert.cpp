@@ -1,0 +1,311 @@
+#include "convert.h"
+
+#include <fmt/format.h>
+#include <nanobind/stl/string.h>
+
+#include <cmath>
+
+#include "array.h"
+#include "starling/base/nearest.h"
+#include "starling/ops/api/creation.h"
+#include "types.h"
+
+namespace starling::python {
+namespace {
+
+struct NamedDType {
+  const char* name;
+  DType dtype;
+};
+// Names that NumPy, PyTorch and JAX have for them, beside ours.
+constexpr NamedDType kOtherNames[] = {{"float64", DType::f64},   {"double", DType::f64},  {"float32", DType::f32},
+                                      {"float", DType::f32},     {"float16", DType::f16}, {"half", DType::f16},
+                                      {"bfloat16", DType::bf16}, {"int64", DType::i64},   {"long", DType::i64},
+                                      {"int32", DType::i32},     {"int", DType::i64},     {"int16", DType::i16},
+                                      {"int8", DType::i8},       {"uint64", DType::u64},  {"uint32", DType::u32},
+                                      {"uint16", DType::u16},    {"uint8", DType::u8},    {"bool_", DType::boolean}};
+
+std::optional<DType> named_dtype(std::string_view name) {
+  if (name.starts_with("torch.")) name.remove_prefix(6);
+  if (const auto own = parse_dtype(name)) return own;
+  for (const auto& other : kOtherNames) {
+    if (name == other.name) return other.dtype;
+  }
+  return std::nullopt;
+}
+
+std::string name_of_type(nb::handle given) { return nb::cast<std::string>(nb::str(given.type().attr("__name__"))); }
+
+bool is_number(nb::handle given) {
+  return PyBool_Check(given.ptr()) || PyLong_Check(given.ptr()) || PyFloat_Check(given.ptr());
+}
+
+DType scalar_dtype(nb::handle given) {
+  if (PyBool_Check(given.ptr())) return DType::boolean;
+  return PyLong_Check(given.ptr()) ? DType::i64 : DType::f32;
+}
+
+// Whether an integer dtype has the value.
+bool fits(long long value, DType dtype) {
+  const int bits = 8 * static_cast<int>(size_of(dtype));
+  if (dtype == DType::boolean) return value == 0 || value == 1;
+  if (is_unsigned_integer(dtype)) return value >= 0 && (bits >= 63 || value < (1LL << bits));
+  return bits >= 64 || (value >= -(1LL << (bits - 1)) && value < (1LL << (bits - 1)));
+}
+
+long long whole_value(nb::handle given) {
+  const long long value = PyLong_AsLongLong(given.ptr());
+  if (value == -1 && PyErr_Occurred()) throw nb::python_error();
+  return value;
+}
+
+Tensor number_tensor(nb::handle given, DType dtype) {
+  if (PyLong_Check(given.ptr()) && is_integer(dtype) && dtype != DType::u64 && !fits(whole_value(given), dtype)) {
+    PyErr_SetString(
+        PyExc_OverflowError,
+        fmt::format("[tensor] expected a number that {} has, got {}", name(dtype), whole_value(given)).c_str());
+    throw nb::python_error();
+  }
+  if (PyLong_Check(given.ptr()) && dtype == DType::i64) {
+    const long long value = PyLong_AsLongLong(given.ptr());
+    if (value == -1 && PyErr_Occurred()) throw nb::python_error();
+    if (std::llabs(value) > (1LL << 53))
+      return from_host<std::int64_t>(std::span<const std::int64_t>(std::vector<std::int64_t>{value}), {});
+  }
+  return full({}, scalar_value(given), dtype);
+}
+
+// Nested lists: sizes and leaves, row by row.
+void flatten(nb::handle given, int depth, Shape& shape, std::vector<nb::object>& leaves) {
+  if (!nb::isinstance<nb::list>(given) && !nb::isinstance<nb::tuple>(given)) {
+    if (depth != shape.rank()) throw nb::value_error("[tensor] expected lists of one length in each dimension");
+    if (!is_number(given))
+      throw nb::type_error(fmt::format("[tensor] expected numbers in the lists, got {}", name_of_type(given)).c_str());
+    leaves.push_back(nb::borrow(given));
+    return;
+  }
+  const auto size = static_cast<std::int64_t>(nb::len(given));
+  if (depth == shape.rank() && leaves.empty()) {
+    if (depth == kMaxRank) throw nb::value_error("[tensor] expected at most 8 dimensions");
+    shape.push_back(size);
+  } else if (depth >= shape.rank() || shape[depth] != size) {
+    throw nb::value_error("[tensor] expected lists of one length in each dimension");
+  }
+  for (nb::handle item : given) flatten(item, depth + 1, shape, leaves);
+}
+
+Tensor list_tensor(nb::handle given, std::optional<DType> wanted) {
+  Shape shape;
+  std::vector<nb::object> leaves;
+  flatten(given, 0, shape, leaves);
+  DType dtype = leaves.empty() ? DType::f32 : DType::boolean;
+  for (const auto& leaf : leaves) {
+    const DType own = scalar_dtype(leaf);
+    dtype = dtype == DType::f32 || own == DType::f32 ? DType::f32 : promote(dtype, own);
+    if (own == DType::i64 && dtype == DType::boolean) dtype = DType::i64;
+  }
+  if (wanted) dtype = *wanted;
+  if (dtype == DType::i64) {
+    std::vector<std::int64_t> values;
+    for (const auto& leaf : leaves) {
+      const long long value = PyFloat_Check(leaf.ptr()) ? static_cast<long long>(PyFloat_AS_DOUBLE(leaf.ptr()))
+                                                        : PyLong_AsLongLong(leaf.ptr());
+      if (value == -1 && PyErr_Occurred()) throw nb::python_error();
+      values.push_back(value);
+    }
+    return from_host<std::int64_t>(values, shape);
+  }
+  std::vector<double> values;
+  for (const auto& leaf : leaves) values.push_back(scalar_value(leaf));
+  return from_doubles(values, shape, dtype);
+}
+
+std::int64_t as_int(nb::handle value) {
+  const nb::object index = nb::steal(PyNumber_Index(value.ptr()));
+  if (!index.is_valid()) throw nb::python_error();
+  const long long number = PyLong_AsLongLong(index.ptr());
+  if (number == -1 && PyErr_Occurred()) throw nb::python_error();
+  return number;
+}
+
+}  // namespace
+
+std::optional<DType> dtype_from(nb::handle given) {
+  if (nb::isinstance<PyDType>(given)) return nb::cast<const PyDType&>(given).value;
+  if (nb::isinstance<nb::str>(given)) return named_dtype(nb::cast<std::string>(given));
+  if (given.ptr() == reinterpret_cast<PyObject*>(&PyFloat_Type)) return DType::f32;
+  if (given.ptr() == reinterpret_cast<PyObject*>(&PyLong_Type)) return DType::i64;
+  if (given.ptr() == reinterpret_cast<PyObject*>(&PyBool_Type)) return DType::boolean;
+  if (is_number(given) || given.is_none()) return std::nullopt;
+  if (nb::hasattr(given, "__name__"))
+    return named_dtype(nb::cast<std::string>(nb::str(given.attr("__name__"))));  // numpy.float32
+  if (nb::hasattr(given, "name"))
+    return named_dtype(nb::cast<std::string>(nb::str(given.attr("name"))));  // numpy.dtype
+  return named_dtype(nb::cast<std::string>(nb::str(given)));
+}
+
+std::optional<Device> device_from(nb::handle given) {
+  if (nb::isinstance<PyDevice>(given)) return nb::cast<const PyDevice&>(given).value;
+  if (!nb::isinstance<nb::str>(given)) return std::nullopt;
+  const auto text = nb::cast<std::string>(given);
+  const auto device = parse_device(text);
+  check(device.has_value(), "[device] expected cpu, cpu:N, cuda, cuda:N or null, got '{}'", text);
+  return device;
+}
+
+std::optional<Shape> shape_from(nb::handle given) {
+  if (PyBool_Check(given.ptr())) return std::nullopt;
+  if (PyIndex_Check(given.ptr())) {
+    if (nb::isinstance<Tensor>(given)) return std::nullopt;
+    return Shape{as_int(given)};
+  }
+  if (!nb::isinstance<nb::list>(given) && !nb::isinstance<nb::tuple>(given)) return std::nullopt;
+  if (nb::len(given) > static_cast<std::size_t>(kMaxRank)) return std::nullopt;
+  Shape shape;
+  for (nb::handle item : given) {
+    if (!PyIndex_Check(item.ptr()) || PyBool_Check(item.ptr())) return std::nullopt;
+    shape.push_back(as_int(item));
+  }
+  return shape;
+}
+
+double scalar_value(nb::handle given) {
+  const double value = PyFloat_AsDouble(given.ptr());
+  if (value == -1 && PyErr_Occurred()) throw nb::python_error();
+  return value;
+}
+
+bool convertible(nb::handle given) {
+  return nb::isinstance<Tensor>(given) || is_number(given) || nb::isinstance<nb::list>(given) ||
+         nb::isinstance<nb::tuple>(given) || nb::hasattr(given, "__dlpack__") || nb::hasattr(given, "__array__") ||
+         PyObject_CheckBuffer(given.ptr());
+}
+
+Tensor to_tensor(nb::handle given, std::optional<DType> dtype, bool share) {
+  const auto typed = [&](Tensor tensor) { return dtype && tensor.dtype() != *dtype ? cast(tensor, *dtype) : tensor; };
+  if (nb::isinstance<Tensor>(given)) return typed(nb::cast<Tensor>(given));
+  if (is_number(given) && (dtype || !nb::hasattr(given, "dtype")))
+    return number_tensor(given, dtype.value_or(scalar_dtype(given)));
+  if (nb::isinstance<nb::list>(given) || nb::isinstance<nb::tuple>(given)) {
+    if (holds_tensors(given)) return typed(stacked(given));
+    return list_tensor(given, dtype);
+  }
+  if (convertible(given)) return typed(array_tensor(given, share));
+  throw nb::type_error(
+      fmt::format("[tensor] expected a tensor, number, array or nested lists of numbers, got {}", name_of_type(given))
+          .c_str());
+}
+
+Tensor to_tensor_beside(nb::handle given, const Tensor& other, bool compared) {
+  const bool floats = is_float(other.dtype());
+  if (!is_number(given) || nb::hasattr(given, "dtype")) {
+    const bool list = nb::isinstance<nb::list>(given) || nb::isinstance<nb::tuple>(given);
+    return floats && list && !holds_tensors(given) ? to_tensor(given, other.dtype()) : to_tensor(given);
+  }
+  const DType own = scalar_dtype(given);
+  if (own == DType::f32) return number_tensor(given, floats ? other.dtype() : DType::f32);
+  if (other.dtype() == DType::boolean) return number_tensor(given, own);
+  if (compared && is_integer(other.dtype()) && other.dtype() != DType::u64 && !fits(whole_value(given), other.dtype()))
+    return number_tensor(given, DType::i64);
+  return number_tensor(given, other.dtype());
+}
+
+std::vector<Tensor> to_tensors(nb::handle given) {
+  std::vector<Tensor> tensors;
+  for (nb::handle item : given) tensors.push_back(item.is_none() ? Tensor() : to_tensor(item));
+  return tensors;
+}
+
+nb::object to_python(const TensorList& tensors) {
+  const auto one = [](const Tensor& tensor) { return tensor.defined() ? nb::cast(tensor) : nb::none(); };
+  if (tensors.size() == 1) return one(tensors[0]);
+  nb::list list;
+  for (const auto& tensor : tensors) list.append(one(tensor));
+  return nb::tuple(list);
+}
+
+void set_attr(Attrs& attrs, const AttrField& field, nb::handle value, const std::string& who) {
+  const auto refuse = [&](const char* expected) {
+    const std::string text = fmt::format("[{}] expected {} for {}, got {}", who, expected, field.name,
+                                         nb::cast<std::string>(nb::repr(value)));
+    throw nb::type_error(text.c_str());
+  };
+  const bool whole = PyIndex_Check(value.ptr()) && !PyBool_Check(value.ptr());
+  switch (field.kind) {
+    case AttrKind::integer:
+      if (!whole) refuse("an int");
+      attrs.get<std::int64_t>(field) = as_int(value);
+      break;
+    case AttrKind::real:
+      if (!PyNumber_Check(value.ptr())) refuse("a number");
+      attrs.get<double>(field) = scalar_value(value);
+      break;
+    case AttrKind::boolean:
+      if (!PyBool_Check(value.ptr())) refuse("True or False");
+      attrs.get<bool>(field) = value.ptr() == Py_True;
+      break;
+    case AttrKind::dtype: {
+      const auto dtype = dtype_from(value);
+      if (!dtype) refuse("a dtype");
+      attrs.get<DType>(field) = *dtype;
+      break;
+    }
+    case AttrKind::ints: {
+      const auto shape = shape_from(value);
+      if (!shape) refuse("an int or a sequence of ints");
+      attrs.get<Shape>(field) = *shape;
+      break;
+    }
+    case AttrKind::pair: {
+      const auto shape = shape_from(value);
+      if (!shape || shape->rank() < 1 || shape->rank() > 2) refuse("an int or two");
+      attrs.get<Pair>(field) = {(*shape)[0], shape->back()};
+      break;
+    }
+    case AttrKind::symbol:
+      if (!nb::isinstance<nb::str>(value)) refuse("a string");
+      attrs.get<Symbol>(field) = Symbol(nb::cast<std::string>(value));
+      break;
+  }
+}
+
+nb::object attr_value(const Attrs& attrs, const AttrField& field) {
+  switch (field.kind) {
+    case AttrKind::integer: return nb::cast(attrs.get<std::int64_t>(field));
+    case AttrKind::real: return nb::cast(attrs.get<double>(field));
+    case AttrKind::boolean: return nb::cast(attrs.get<bool>(field));
+    case AttrKind::dtype: return nb::cast(attrs.get<DType>(field));
+    case AttrKind::ints: return nb::cast(attrs.get<Shape>(field));
+    case AttrKind::pair: return nb::make_tuple(attrs.get<Pair>(field)[0], attrs.get<Pair>(field)[1]);
+    case AttrKind::symbol: return nb::cast(attrs.get<Symbol>(field).str());
+  }
+  return nb::none();
+}
+
+void set_attrs(Attrs& attrs, nb::kwargs keywords, const std::string& who) {
+  for (auto [key, value] : keywords) {
+    std::string name = nb::cast<std::string>(key);
+    const AttrField* field = attrs.find(name);
+    // One word for all: the axes of a reduction may be given as axis, as NumPy has it.
+    if (!field && name == "axis") field = attrs.find("axes");
+    if (!field && name == "keepdims") field = attrs.find("keepdim");
+    if (!field) {
+      std::vector<std::string> names;
+      for (const auto& each : attrs.type().fields) names.emplace_back(each.name);
+      const std::string near = nearest(name, names);
+      throw nb::type_error(fmt::format("[{}] expected keywords out of ({}), got '{}'{}", who, fmt::join(names, ", "),
+                                       name, near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near))
+                               .c_str());
+    }
+    if (value.is_none()) continue;  // as given by default
+    set_attr(attrs, *field, value, who);
+  }
+}
+
+std::string json_text(nb::handle value) {
+  return nb::cast<std::string>(nb::module_::import_("json").attr("dumps")(value));
+}
+
+nb::object from_json_text(const std::string& text) { return nb::module_::import_("json").attr("loads")(text); }
+
+}  // namespace starling::python

@@ -1,0 +1,62 @@
+#include "define.h"
+#include "starling/ops/api/index.h"
+#include "starling/ops/api/row_sparse.h"
+#include "starling/ops/api/vision.h"
+
+namespace starling::python {
+
+void bind_indices(nb::module_& m) {
+  m.def(
+      "gather", [](const Arg& x, const Arg& index, std::int64_t axis) { return gather(x.tensor, index.tensor, axis); },
+      nb::arg("x"), nb::arg("index"), nb::arg("axis"), "Elements along an axis at these indices.");
+  m.def(
+      "scatter",
+      [](const Arg& x, const Arg& index, const Arg& source, std::int64_t axis) {
+        return scatter(x.tensor, index.tensor, source.tensor, axis);
+      },
+      nb::arg("x"), nb::arg("index"), nb::arg("source"), nb::arg("axis"),
+      "x with the source written at these indices.");
+  m.def(
+      "scatter_add",
+      [](const Arg& x, const Arg& index, const Arg& source, std::int64_t axis) {
+        return scatter_add(x.tensor, index.tensor, source.tensor, axis);
+      },
+      nb::arg("x"), nb::arg("index"), nb::arg("source"), nb::arg("axis"), "x with the source added at these indices.");
+  m.def(
+      "index_select",
+      [](const Arg& x, const Arg& index, std::int64_t axis) { return index_select(x.tensor, index.tensor, axis); },
+      nb::arg("x"), nb::arg("index"), nb::arg("axis") = 0, "Slices of one axis at these indices.");
+  m.def(
+      "index_add",
+      [](const Arg& x, const Arg& index, const Arg& source, std::int64_t axis) {
+        return index_add(x.tensor, index.tensor, source.tensor, axis);
+      },
+      nb::arg("x"), nb::arg("index"), nb::arg("source"), nb::arg("axis") = 0);
+  m.def(
+      "take", [](const Arg& x, const Arg& index) { return take(x.tensor, index.tensor); }, nb::arg("x"),
+      nb::arg("index"), "Elements of the flattened x.");
+  m.def(
+      "index_put",
+      [](const Arg& x, nb::handle indices, const Arg& values, bool accumulate) {
+        return index_put(x.tensor, to_tensors(indices), values.tensor, accumulate);
+      },
+      nb::arg("x"), nb::arg("indices"), nb::arg("values"), nb::arg("accumulate") = false,
+      "x with values written or added at index tensors of the leading axes.");
+  m.def(
+      "one_hot",
+      [](const Arg& index, std::int64_t classes, DType dtype) { return one_hot(index.tensor, classes, dtype); },
+      nb::arg("index"), nb::arg("classes"), nb::arg("dtype") = DType::i64);
+  m.def(
+      "nonzero", [](const Arg& x) { return nonzero(x.tensor); }, nb::arg("x"),
+      "Indices of all elements other than 0: [count, rank].");
+  m.def(
+      "nms",
+      [](const Arg& boxes, const Arg& scores, double threshold) { return nms(boxes.tensor, scores.tensor, threshold); },
+      nb::arg("boxes"), nb::arg("scores"), nb::arg("iou_threshold") = 0.5);
+  m.def(
+      "is_row_sparse", [](const Tensor& x) { return is_row_sparse(x); }, nb::arg("x"));
+  m.def(
+      "to_dense", [](const Tensor& x) { return starling::dense(x); }, nb::arg("x"));
+}
+
+}  // namespace starling::python

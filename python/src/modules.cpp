@@ -1,0 +1,368 @@
+#include <fmt/format.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "bind.h"
+#include "convert.h"
+#include "starling/nn/attention.h"
+#include "starling/nn/declared.h"
+#include "starling/nn/layer_kinds.h"
+#include "starling/nn/layers.h"
+#include "starling/nn/module.h"
+#include "starling/nn/normalize.h"
+#include "starling/nn/summary.h"
+#include "starling/ops/def/scope.h"
+#include "starling/zoo/zoo.h"
+
+namespace starling::python {
+namespace {
+
+// A module whose forward pass is written in Python.
+class PyModule : public nn::Module {
+ public:
+  Tensor own_parameter(const std::string& name, const Tensor& value) { return add_parameter(name, value); }
+  Tensor own_buffer(const std::string& name, const Tensor& value) { return add_buffer(name, value); }
+  void own_module(const std::string& name, std::shared_ptr<nn::Module> module) {
+    for (const auto& [path, part] : module->named_modules())
+      check(part != this, "[module] expected another module as '{}', got one that holds this one", name);
+    add_module(name, std::move(module));
+  }
+
+  // As a call, with the result of forward() as it is.
+  nb::object call_from_python(nb::args xs) {
+    const std::vector<Tensor> in = to_tensors(xs);
+    nb::object result;
+    result_ = &result;
+    (*this)(std::span<const Tensor>(in));
+    return result;
+  }
+
+ protected:
+  Tensor forward(const Tensor& x) override {
+    TensorList out = forward_list({&x, 1});
+    check(out.size() == 1, "[module] expected one result, got {}", out.size());
+    return out[0];
+  }
+
+  TensorList forward_list(std::span<const Tensor> xs) override {
+    const nb::gil_scoped_acquire gil;
+    nb::object* const wanted = std::exchange(result_, nullptr);
+    const nb::object self = nb::find(this);
+    check(self.is_valid(), "[module] expected the Python object of this module to be alive");
+    nb::list arguments;
+    for (const auto& x : xs) arguments.append(x.defined() ? nb::cast(x) : nb::none());
+    const nb::object result = self.attr("forward")(*nb::tuple(arguments));
+    if (wanted) {
+      *wanted = result;
+      return {};
+    }
+    if (nb::isinstance<Tensor>(result)) return {nb::cast<Tensor>(result)};
+    TensorList out;
+    for (nb::handle item : result) out.push_back(to_tensor(item));
+    return out;
+  }
+
+ private:
+  nb::object* result_ = nullptr;  // where a caller in Python wants what forward() returned, whatever it is
+};
+
+nb::dict named(const nn::NamedTensors& tensors) {
+  nb::dict all;
+  for (const auto& [name, tensor] : tensors) all[name.c_str()] = tensor;
+  return all;
+}
+
+nb::object called(nn::Module& self, nb::args xs) {
+  std::vector<Tensor> in;
+  for (nb::handle x : xs) in.push_back(x.is_none() ? Tensor() : to_tensor(x));
+  if (in.size() == 1) return nb::cast(self(in[0]));
+  return to_python(self(std::span<const Tensor>(in)));
+}
+
+nn::LoadReport load(nn::Module& self, nb::dict state, bool strict) {
+  nn::NamedTensors tensors;
+  for (auto [name, value] : state)
+    tensors.emplace_back(nb::cast<std::string>(name), to_tensor(value, std::nullopt, true));
+  return self.load_state(tensors, {.strict = strict});
+}
+
+void bind_module(nb::module_& m) {
+  nb::class_<nn::LoadReport>(m, "LoadReport")
+      .def_ro("loaded", &nn::LoadReport::loaded)
+      .def_ro("missing", &nn::LoadReport::missing)
+      .def_ro("unexpected", &nn::LoadReport::unexpected)
+      .def("__repr__", &nn::LoadReport::print);
+  nb::class_<nn::Module>(m, "ModuleBase", "A network or a part of one.")
+      .def("__call__", &called, nb::arg("inputs"))
+      .def("parameters", &nn::Module::parameters)
+      .def("trainable_parameters", &nn::Module::trainable_parameters)
+      .def("named_parameters", [](const nn::Module& self) { return named(self.named_parameters()); })
+      .def("named_buffers", [](const nn::Module& self) { return named(self.named_buffers()); })
+      .def_prop_ro("parameter_count", &nn::Module::parameter_count)
+      .def(
+          "state_dict", [](const nn::Module& self) { return named(self.state()); },
+          "Parameters and buffers by name: the tensors themselves.")
+      .def("load_state_dict", &load, nb::arg("state"), nb::arg("strict") = true)
+      .def(
+          "train",
+          [](nb::object self, bool on) {
+            nb::cast<nn::Module&>(self).train(on);
+            return self;
+          },
+          nb::arg("on") = true)
+      .def("eval",
+           [](nb::object self) {
+             nb::cast<nn::Module&>(self).eval();
+             return self;
+           })
+      .def_prop_ro("training", &nn::Module::training)
+      .def("freeze", &nn::Module::freeze, nb::arg("on") = true)
+      .def("unfreeze", &nn::Module::unfreeze)
+      .def(
+          "to",
+          [](nb::object self, nb::handle target) {
+            auto& module = nb::cast<nn::Module&>(self);
+            if (const auto dtype = dtype_from(target)) {
+              module.to(*dtype);
+              return self;
+            }
+            const auto device = device_from(target);
+            check(device.has_value(), "[to] expected a dtype or a device, such as \"f16\" or \"cuda:0\"");
+            module.to(*device);
+            return self;
+          },
+          nb::arg("target"))
+      .def(
+          "find", [](nn::Module& self, const std::string& path) -> nn::Module& { return self.find(path); },
+          nb::arg("path"), nb::rv_policy::reference_internal)
+      .def_prop_ro("children",
+                   [](const nn::Module& self) {
+                     nb::dict children;
+                     for (const auto& [name, child] : self.children()) children[name.c_str()] = child;
+                     return children;
+                   })
+      .def_prop_rw("name", &nn::Module::name, &nn::Module::set_name)
+      .def_prop_ro("kind", &nn::Module::kind)
+      .def("__repr__",
+           [](const nn::Module& self) { return fmt::format("{}({} parameters)", self.kind(), self.parameter_count()); })
+      .def(
+          "summary",
+          [](nn::Module& self, const Shape& sample, DType dtype) {
+            return nn::summary(self, sample, {.dtype = dtype}).text();
+          },
+          nb::arg("sample"), nb::arg("dtype") = DType::f32, "A table of layers for samples of this shape.");
+  nb::class_<PyModule, nn::Module>(m, "PyModule")
+      .def(nb::init<>())
+      .def("_call", &PyModule::call_from_python, nb::arg("inputs"))
+      .def("_own_parameter", &PyModule::own_parameter)
+      .def("_own_buffer", &PyModule::own_buffer)
+      .def("_own_module", &PyModule::own_module);
+}
+
+nn::Sizes sizes(const Shape& shape) { return {shape}; }
+
+template <class Layer>
+void bind_conv(nb::module_& m, const char* name) {
+  nb::class_<Layer, nn::Module>(m, name).def(
+      "__init__",
+      [](Layer* self, std::int64_t in, std::int64_t out, const Shape& kernel, const Shape& stride, const Shape& padding,
+         const Shape& dilation, std::int64_t groups, bool bias) {
+        new (self) Layer({.in = in,
+                          .out = out,
+                          .kernel = sizes(kernel),
+                          .stride = sizes(stride),
+                          .padding = sizes(padding),
+                          .groups = groups,
+                          .bias = bias,
+                          .dilation = sizes(dilation)});
+      },
+      nb::arg("inputs"), nb::arg("outputs"), nb::arg("kernel"), nb::arg("stride") = Shape{1},
+      nb::arg("padding") = Shape{0}, nb::arg("dilation") = Shape{1}, nb::arg("groups") = 1, nb::arg("bias") = true);
+}
+
+template <class Layer>
+void bind_conv_transpose(nb::module_& m, const char* name) {
+  nb::class_<Layer, nn::Module>(m, name).def(
+      "__init__",
+      [](Layer* self, std::int64_t in, std::int64_t out, const Shape& kernel, const Shape& stride, const Shape& padding,
+         const Shape& output_padding, std::int64_t groups, bool bias) {
+        new (self) Layer({.in = in,
+                          .out = out,
+                          .kernel = sizes(kernel),
+                          .stride = sizes(stride),
+                          .padding = sizes(padding),
+                          .output_padding = sizes(output_padding),
+                          .groups = groups,
+                          .bias = bias});
+      },
+      nb::arg("inputs"), nb::arg("outputs"), nb::arg("kernel"), nb::arg("stride") = Shape{1},
+      nb::arg("padding") = Shape{0}, nb::arg("output_padding") = Shape{0}, nb::arg("groups") = 1,
+      nb::arg("bias") = true);
+}
+
+template <class Layer>
+void bind_batch_norm(nb::module_& m, const char* name) {
+  nb::class_<Layer, nn::Module>(m, name).def(
+      "__init__",
+      [](Layer* self, std::int64_t channels, double eps, double momentum, bool affine, bool global_statistics) {
+        new (self) Layer({.channels = channels,
+                          .eps = eps,
+                          .momentum = momentum,
+                          .global_statistics = global_statistics,
+                          .affine = affine});
+      },
+      nb::arg("channels"), nb::arg("eps") = 1e-5, nb::arg("momentum") = 0.1, nb::arg("affine") = true,
+      nb::arg("global_statistics") = false);
+}
+
+template <class Layer>
+void bind_recurrent(nb::module_& m, const char* name) {
+  nb::class_<Layer, nn::Module>(m, name).def(
+      "__init__",
+      [](Layer* self, std::int64_t in, std::int64_t hidden, std::int64_t layers, bool bidirectional, double dropout,
+         bool batch_first, bool bias) {
+        new (self) Layer({.in = in,
+                          .hidden = hidden,
+                          .layers = layers,
+                          .bidirectional = bidirectional,
+                          .dropout = dropout,
+                          .batch_first = batch_first,
+                          .bias = bias});
+      },
+      nb::arg("inputs"), nb::arg("hidden"), nb::arg("layers") = 1, nb::arg("bidirectional") = false,
+      nb::arg("dropout") = 0.0, nb::arg("batch_first") = false, nb::arg("bias") = true);
+}
+
+void bind_layers(nb::module_& m) {
+  nb::class_<nn::Linear, nn::Module>(m, "Linear")
+      .def(
+          "__init__",
+          [](nn::Linear* self, std::int64_t in, std::int64_t out, bool bias) {
+            new (self) nn::Linear({.in = in, .out = out, .bias = bias});
+          },
+          nb::arg("inputs"), nb::arg("outputs"), nb::arg("bias") = true)
+      .def_prop_ro("weight", &nn::Linear::weight);
+  bind_conv<nn::Conv1d>(m, "Conv1d");
+  bind_conv<nn::Conv2d>(m, "Conv2d");
+  bind_conv<nn::Conv3d>(m, "Conv3d");
+  bind_conv_transpose<nn::ConvTranspose1d>(m, "ConvTranspose1d");
+  bind_conv_transpose<nn::ConvTranspose2d>(m, "ConvTranspose2d");
+  bind_conv_transpose<nn::ConvTranspose3d>(m, "ConvTranspose3d");
+  bind_batch_norm<nn::BatchNorm1d>(m, "BatchNorm1d");
+  bind_batch_norm<nn::BatchNorm2d>(m, "BatchNorm2d");
+  bind_batch_norm<nn::BatchNorm3d>(m, "BatchNorm3d");
+  bind_recurrent<nn::Rnn>(m, "Rnn");
+  bind_recurrent<nn::Gru>(m, "Gru");
+  bind_recurrent<nn::Lstm>(m, "Lstm");
+  nb::class_<nn::LayerNorm, nn::Module>(m, "LayerNorm")
+      .def(
+          "__init__",
+          [](nn::LayerNorm* self, const Shape& width, double eps, bool affine, bool bias) {
+            new (self) nn::LayerNorm({.width = sizes(width), .eps = eps, .affine = affine, .bias = bias});
+          },
+          nb::arg("width"), nb::arg("eps") = 1e-5, nb::arg("affine") = true, nb::arg("bias") = true);
+  nb::class_<nn::RmsNorm, nn::Module>(m, "RmsNorm")
+      .def(
+          "__init__",
+          [](nn::RmsNorm* self, const Shape& width, double eps) {
+            new (self) nn::RmsNorm({.width = sizes(width), .eps = eps});
+          },
+          nb::arg("width"), nb::arg("eps") = 1e-5);
+  nb::class_<nn::GroupNorm, nn::Module>(m, "GroupNorm")
+      .def(
+          "__init__",
+          [](nn::GroupNorm* self, std::int64_t groups, std::int64_t channels, double eps) {
+            new (self) nn::GroupNorm({.groups = groups, .channels = channels, .eps = eps});
+          },
+          nb::arg("groups"), nb::arg("channels"), nb::arg("eps") = 1e-5);
+  nb::class_<nn::Embedding, nn::Module>(m, "Embedding")
+      .def(
+          "__init__",
+          [](nn::Embedding* self, std::int64_t vocabulary, std::int64_t width, std::optional<std::int64_t> padding,
+             bool sparse) {
+            new (self) nn::Embedding({.vocabulary = vocabulary, .width = width, .padding = padding, .sparse = sparse});
+          },
+          nb::arg("vocabulary"), nb::arg("width"), nb::arg("padding") = nb::none(), nb::arg("sparse") = false)
+      .def_prop_ro("weight", &nn::Embedding::weight);
+  nb::class_<nn::Dropout, nn::Module>(m, "Dropout").def(nb::init<double>(), nb::arg("p") = 0.5);
+  nb::class_<nn::MultiHeadAttention, nn::Module>(m, "MultiHeadAttention")
+      .def(
+          "__init__",
+          [](nn::MultiHeadAttention* self, std::int64_t width, std::int64_t heads, bool causal, bool bias,
+             double dropout) {
+            new (self) nn::MultiHeadAttention(
+                {.width = width, .heads = heads, .causal = causal, .bias = bias, .dropout = dropout});
+          },
+          nb::arg("width"), nb::arg("heads"), nb::arg("causal") = false, nb::arg("bias") = true,
+          nb::arg("dropout") = 0.0);
+}
+
+void bind_kinds(nb::module_& m) {
+  m.def("_layer_kinds", [] {
+    nb::dict kinds;
+    for (const auto& [name, kind] : nn::layer_kinds().all()) {
+      const auto schema = settings_schema(kind.settings, kind.defaults.get());
+      kinds[name.c_str()] = nb::make_tuple(kind.doc, from_json_text(schema.dump()));
+    }
+    return kinds;
+  });
+  m.def("_check_layer", [](const std::string& kind, const std::string& options) {
+    const ConfigNode node = ConfigNode::parse(options, kind);
+    nn::layer_kinds().choose_named(kind, node, node);
+  });
+  m.def("_make_layer", [](const std::string& kind, const std::string& options, nb::handle inputs) {
+    std::vector<TensorType> samples;
+    for (const Tensor& input : to_tensors(inputs)) {
+      TensorType type = input.type();
+      if (type.shape.rank() > 0) type.shape.erase(0);
+      samples.push_back(type);
+    }
+    const ConfigNode node = ConfigNode::parse(options, kind);
+    return nn::layer_kinds().choose_named(kind, node, node).make()(samples);
+  });
+  m.def("_declared", [](const std::string& layers, const Shape& sample) {
+    return nn::declared_net(ConfigNode::parse(layers, "layers"), sample);
+  });
+  m.def("_zoo_names", [] { return zoo::nets().names(); });
+  m.def("_zoo_doc", [](const std::string& name) {
+    const auto net = zoo::nets().by_name(name);
+    return nb::make_tuple(net.kind->doc, from_json_text(net.json().dump()));
+  });
+  m.def("_zoo_make", [](const std::string& name, const std::string& options) {
+    const auto net = zoo::with(zoo::nets().by_name(name), nlohmann::json::parse(options));
+    return net.make().make();
+  });
+}
+
+// with scope("name"): names nodes of graphs and seeds random numbers, as a module's call does.
+struct PyScope {
+  explicit PyScope(std::string given) : name(std::move(given)) {}
+  PyScope(const PyScope&) = delete;
+
+  std::string name;
+  std::vector<std::unique_ptr<NameScope>> entered{};
+};
+
+}  // namespace
+
+void bind_modules(nb::module_& m) {
+  bind_module(m);
+  bind_layers(m);
+  bind_kinds(m);
+  nb::class_<PyScope>(m, "Scope")
+      .def(
+          "__init__", [](PyScope* self, const std::string& name) { new (self) PyScope(name); }, nb::arg("name"))
+      .def("__enter__", [](PyScope& self) { self.entered.push_back(std::make_unique<NameScope>(self.name)); })
+      .def(
+          "__exit__",
+          [](PyScope& self, nb::args) {
+            check(!self.entered.empty(), "[scope] expected a scope that was entered");
+            self.entered.pop_back();
+          },
+          nb::arg("reason"));
+}
+
+}  // namespace starling::python

@@ -1,0 +1,127 @@
+#include "ranks.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include "define.h"
+#include "signals.h"
+#include "starling/base/error.h"
+#include "starling/dist/comm/comm_scope.h"
+#include "starling/dist/launch/world.h"
+#include "starling/dist/strategy/allreduce.h"
+#include "starling/dist/strategy/data_parallel.h"
+#include "starling/ops/api/comm.h"
+
+namespace starling::python {
+namespace {
+
+// The world that this process has joined. Its collectives are those of the thread that joined.
+struct Joined {
+  World world;
+  std::unique_ptr<CommScope> scope;
+};
+std::unique_ptr<Joined>& joined() {
+  static std::unique_ptr<Joined> world;
+  return world;
+}
+
+Joined& expect_joined() {
+  check(joined() != nullptr, "[dist] expected a world to have been joined: call starling.dist.init() first");
+  return *joined();
+}
+
+void join(const std::string& backend) {
+  if (joined()) return;
+  auto made = std::make_unique<Joined>();
+  {
+    const nb::gil_scoped_release release;
+    // Python polls its own signals: Ctrl-C ends the wait for ranks that do not come.
+    WorldOptions options{.backend = backend};
+    SignalWatch signals;
+    options.stop = [&signals] { return signals.arrived(); };
+    try {
+      made->world = join_world({}, options);
+    } catch (const Error&) {
+      signals.raise();
+      throw;
+    }
+  }
+  made->scope = std::make_unique<CommScope>(*made->world.comm);
+  joined() = std::move(made);
+}
+
+// Waits for other ranks let Python's other threads run.
+template <class F>
+Tensor alone_from_python(F&& exchange) {
+  const nb::gil_scoped_release release;
+  return exchange();
+}
+
+}  // namespace
+
+PyStrategy strategy_from(nb::handle given) {
+  if (given.is_none()) return {};
+  return nb::cast<PyStrategy>(given);
+}
+
+std::int64_t rows_of_all(Comm& comm, std::int64_t own) {
+  std::int64_t total = 0;
+  comm.all_reduce(&own, &total, 1, DType::i64, ReduceOp::sum, {.name = "rows of the batch"}).wait();
+  return total;
+}
+
+void bind_ranks(nb::module_& m) {
+  nb::class_<PyStrategy>(m, "Strategy", "How a compiled function runs on several ranks.")
+      .def("__repr__", [](const PyStrategy& self) { return "<strategy " + self.strategy->name() + ">"; });
+  m.def("_dist_init", &join, nb::arg("backend"));
+  m.def("_dist_leave", [] {
+    if (!joined()) return;
+    joined()->scope.reset();
+    const nb::gil_scoped_release release;
+    joined().reset();
+  });
+  m.def("_dist_joined", [] { return joined() != nullptr; });
+  m.def("_dist_rank", [] { return expect_joined().world.info.rank; });
+  m.def("_dist_size", [] { return expect_joined().world.info.world; });
+  m.def("_dist_backend", [] { return expect_joined().world.backend; });
+  m.def(
+      "all_reduce",
+      [](const Arg& x, const std::string& reduce) {
+        return alone_from_python([&] { return all_reduce(x.tensor, {.reduce = Symbol(reduce)}); });
+      },
+      nb::arg("x"), nb::arg("reduce") = "sum", "The reduction of every rank's x, on every rank.");
+  m.def(
+      "broadcast",
+      [](const Arg& x, std::int64_t root) {
+        return alone_from_python([&] { return broadcast(x.tensor, {.root = root}); });
+      },
+      nb::arg("x"), nb::arg("root") = 0, "The root's x, on every rank.");
+  m.def(
+      "all_gather",
+      [](const Arg& x, std::int64_t rows) {
+        return alone_from_python([&] { return all_gather(x.tensor, {.rows = rows}); });
+      },
+      nb::arg("x"), nb::arg("rows") = -1, "The rows of all ranks in rank order, on every rank.");
+  m.def(
+      "reduce_scatter", [](const Arg& x) { return alone_from_python([&] { return reduce_scatter(x.tensor); }); },
+      nb::arg("x"), "This rank's rows of the sum of every rank's x.");
+  m.def(
+      "all_to_all", [](const Arg& x) { return alone_from_python([&] { return all_to_all(x.tensor); }); }, nb::arg("x"),
+      "Piece d of the rows to rank d.");
+  m.def(
+      "_allreduce",
+      [](bool deterministic, std::int64_t shards) {
+        const auto& comm = expect_joined().world.comm;
+        return PyStrategy{allreduce(comm, {.deterministic = deterministic, .shards = shards}), comm};
+      },
+      nb::arg("deterministic"), nb::arg("shards"));
+  m.def(
+      "_data_parallel",
+      [](int workers, bool deterministic, int shards) {
+        return PyStrategy{data_parallel({.workers = workers, .deterministic = deterministic, .shards = shards}),
+                          nullptr};
+      },
+      nb::arg("workers"), nb::arg("deterministic"), nb::arg("shards"));
+}
+
+}  // namespace starling::python

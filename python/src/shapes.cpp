@@ -1,0 +1,156 @@
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "define.h"
+#include "starling/ops/api/create.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/pad.h"
+#include "starling/ops/api/rearrange.h"
+#include "starling/ops/api/shape_ops.h"
+#include "starling/ops/api/triangular.h"
+#include "starling/ops/api/unfold.h"
+#include "starling/ops/def/pad.h"
+#include "starling/ops/def/unfold.h"
+#include "starling/ops/def/views.h"
+
+namespace starling::python {
+namespace {
+
+void bind_creation(nb::module_& m) {
+  m.def("full", &full, nb::arg("shape"), nb::arg("value"), nb::arg("dtype") = DType::f32, "A tensor of one value.");
+  m.def(
+      "zeros", [](const Shape& shape, DType dtype) { return full(shape, 0, dtype); }, nb::arg("shape"),
+      nb::arg("dtype") = DType::f32);
+  m.def(
+      "ones", [](const Shape& shape, DType dtype) { return full(shape, 1, dtype); }, nb::arg("shape"),
+      nb::arg("dtype") = DType::f32);
+  m.def(
+      "empty", [](const Shape& shape, DType dtype, Device device) { return empty(shape, dtype, device); },
+      nb::arg("shape"), nb::arg("dtype") = DType::f32, nb::arg("device") = kCpu,
+      "A tensor whose values are undefined.");
+  const auto like = [&m](const char* name, double value) {
+    m.def(
+        name,
+        [value](const Arg& x, std::optional<DType> dtype) {
+          return full(x.tensor.shape(), value, dtype.value_or(x.tensor.dtype()));
+        },
+        nb::arg("x"), nb::arg("dtype") = nb::none());
+  };
+  like("zeros_like", 0);
+  like("ones_like", 1);
+  m.def(
+      "full_like", [](const Arg& x, double value) { return full(x.tensor.shape(), value, x.tensor.dtype()); },
+      nb::arg("x"), nb::arg("value"));
+  m.def(
+      "arange",
+      [](nb::handle first, nb::handle end, nb::handle step, std::optional<DType> dtype) {
+        const bool whole =
+            PyLong_Check(first.ptr()) && (end.is_none() || PyLong_Check(end.ptr())) && PyLong_Check(step.ptr());
+        const DType made = dtype.value_or(whole ? DType::i64 : DType::f32);
+        if (end.is_none()) return arange(0, scalar_value(first), scalar_value(step), made);
+        return arange(scalar_value(first), scalar_value(end), scalar_value(step), made);
+      },
+      nb::arg("start"), nb::arg("end") = nb::none(), nb::arg("step") = 1, nb::arg("dtype") = nb::none(),
+      "start, start + step, … before end.");
+  m.def("linspace", &linspace, nb::arg("start"), nb::arg("end"), nb::arg("count"), nb::arg("dtype") = DType::f32,
+        "Evenly spaced numbers from start to end, both included.");
+  m.def("eye", &eye, nb::arg("rows"), nb::arg("columns") = -1, nb::arg("dtype") = DType::f32, "The identity matrix.");
+  m.def(
+      "meshgrid", [](nb::args xs, const std::string& indexing) { return meshgrid(to_tensors(xs), indexing); },
+      nb::arg("xs"), nb::arg("indexing") = "ij", "Coordinates of a grid, one tensor per vector.");
+  m.def(
+      "cast", [](const Arg& x, DType dtype) { return cast(x.tensor, dtype); }, nb::arg("x"), nb::arg("dtype"),
+      "The same values in another dtype.");
+}
+
+void bind_views(nb::module_& m) {
+  m.def(
+      "reshape", [](const Arg& x, const Shape& shape) { return reshape(x.tensor, shape); }, nb::arg("x"),
+      nb::arg("shape"), "The same elements in another shape; one size may be -1.");
+  m.def(
+      "flatten", [](const Arg& x, int first) { return flatten(x.tensor, first); }, nb::arg("x"), nb::arg("first") = 0,
+      "All axes from `first` on as one.");
+  m.def(
+      "transpose", [](const Arg& x, const Shape& order) { return transpose(x.tensor, order); }, nb::arg("x"),
+      nb::arg("order") = Shape{}, "Axes in this order; reversed by default.");
+  m.def(
+      "permute", [](const Arg& x, const Shape& order) { return permute(x.tensor, order); }, nb::arg("x"),
+      nb::arg("order"));
+  m.def(
+      "swapaxes", [](const Arg& x, std::int64_t a, std::int64_t b) { return swapaxes(x.tensor, a, b); }, nb::arg("x"),
+      nb::arg("a"), nb::arg("b"));
+  m.def(
+      "movedim", [](const Arg& x, std::int64_t from, std::int64_t to) { return movedim(x.tensor, from, to); },
+      nb::arg("x"), nb::arg("source"), nb::arg("destination"));
+  m.def(
+      "squeeze", [](const Arg& x, const Shape& axis) { return squeeze(x.tensor, axis); }, nb::arg("x"),
+      nb::arg("axis") = Shape{}, "Without these axes of size 1; without all of them by default.");
+  m.def(
+      "unsqueeze", [](const Arg& x, const Shape& axis) { return unsqueeze(x.tensor, axis); }, nb::arg("x"),
+      nb::arg("axis"), "With axes of size 1 at these positions of the result.");
+  m.def(
+      "expand", [](const Arg& x, const Shape& shape) { return expand(x.tensor, shape); }, nb::arg("x"),
+      nb::arg("shape"), "Broadcast to a shape; -1 keeps a size.");
+  m.def(
+      "broadcast_to", [](const Arg& x, const Shape& shape) { return broadcast_to(x.tensor, shape); }, nb::arg("x"),
+      nb::arg("shape"));
+  def_with<op::DiagonalAttrs, &diagonal>(m, "diagonal", "The diagonal of two axes, as the last axis.");
+  def_with<op::DiagonalAttrs, &diag_embed>(m, "diag_embed", "Matrices with x on their diagonal.");
+}
+
+void bind_rearranging(nb::module_& m) {
+  m.def(
+      "concat", [](nb::handle xs, std::int64_t axis) { return concat(to_tensors(xs), axis); }, nb::arg("xs"),
+      nb::arg("axis") = 0, "Tensors one after another along an axis.");
+  m.def(
+      "stack", [](nb::handle xs, std::int64_t axis) { return stack(to_tensors(xs), axis); }, nb::arg("xs"),
+      nb::arg("axis") = 0, "Tensors along a new axis.");
+  m.def(
+      "split",
+      [](const Arg& x, nb::handle given_pieces, std::int64_t axis) {
+        const auto shape = shape_from(given_pieces);
+        if (!shape) throw nb::type_error("[split] expected a number of pieces or their sizes");
+        const Shape& pieces = *shape;
+        if (PyIndex_Check(given_pieces.ptr())) return split(x.tensor, pieces[0], axis);
+        return split(x.tensor, std::span(pieces.begin(), pieces.end()), axis);
+      },
+      nb::arg("x"), nb::arg("pieces"), nb::arg("axis") = 0, "As many equal pieces, or pieces of these sizes.");
+  m.def(
+      "unbind", [](const Arg& x, std::int64_t axis) { return unbind(x.tensor, axis); }, nb::arg("x"),
+      nb::arg("axis") = 0, "The slices along an axis.");
+  m.def(
+      "narrow",
+      [](const Arg& x, std::int64_t axis, std::int64_t begin, std::int64_t size) {
+        return narrow(x.tensor, axis, begin, size);
+      },
+      nb::arg("x"), nb::arg("axis"), nb::arg("begin"), nb::arg("size"));
+  m.def(
+      "tile", [](const Arg& x, const Shape& reps) { return tile(x.tensor, reps); }, nb::arg("x"), nb::arg("reps"),
+      "The whole tensor repeated.");
+  m.def(
+      "repeat", [](const Arg& x, std::int64_t repeats, std::int64_t axis) { return repeat(x.tensor, repeats, axis); },
+      nb::arg("x"), nb::arg("repeats"), nb::arg("axis") = -1, "Each element repeated.");
+  m.def(
+      "flip", [](const Arg& x, const Shape& axis) { return flip(x.tensor, axis); }, nb::arg("x"), nb::arg("axis"));
+  m.def(
+      "roll", [](const Arg& x, const Shape& shift, const Shape& axis) { return roll(x.tensor, shift, axis); },
+      nb::arg("x"), nb::arg("shift"), nb::arg("axis"));
+  m.def(
+      "tril", [](const Arg& x, std::int64_t k) { return tril(x.tensor, k); }, nb::arg("x"), nb::arg("diagonal") = 0);
+  m.def(
+      "triu", [](const Arg& x, std::int64_t k) { return triu(x.tensor, k); }, nb::arg("x"), nb::arg("diagonal") = 0);
+  def_with<op::PadAttrs, &pad>(m, "pad", "x with elements added before and after each axis.");
+  def_with<op::UnfoldAttrs, &unfold>(m, "unfold", "The windows of images as columns.");
+  def_with<op::FoldAttrs, &fold>(m, "fold", "Columns added back into images.");
+}
+
+}  // namespace
+
+void bind_shapes(nb::module_& m) {
+  bind_creation(m);
+  bind_views(m);
+  bind_rearranging(m);
+}
+
+}  // namespace starling::python

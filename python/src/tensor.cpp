@@ -1,0 +1,181 @@
+#include <nanobind/stl/function.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <sstream>
+
+#include "bind.h"
+#include "convert.h"
+#include "dense.h"
+#include "held.h"
+#include "starling/ops/api/binary.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/state.h"
+#include "starling/ops/def/apply.h"
+
+namespace starling::python {
+namespace {
+
+std::string text_of(const Tensor& tensor) {
+  std::ostringstream text;
+  text << tensor;
+  return text.str();
+}
+
+nb::object element(const Tensor& host, std::int64_t at) {
+  switch (host.dtype()) {
+    case DType::boolean: return nb::cast(host.data<bool>()[at]);
+    case DType::i64: return nb::cast(host.data<std::int64_t>()[at]);
+    case DType::u64: return nb::cast(host.data<std::uint64_t>()[at]);
+    default: break;
+  }
+  const Tensor one = view_of(host, {}, {}, at);
+  const double value = one.item();
+  return is_float(host.dtype()) ? nb::cast(value) : nb::cast(static_cast<std::int64_t>(value));
+}
+
+Tensor on_host(const Tensor& tensor) { return to(dense(tensor), kCpu); }
+
+nb::object item(const Tensor& tensor) {
+  check(tensor.numel() == 1, "[item] expected a tensor of one element, got {}", to_string(tensor.type()));
+  if (tensor.traced()) tensor.item();  // says where, and what to do instead
+  return element(on_host(tensor), 0);
+}
+
+nb::object nested(const Tensor& host, int axis, std::int64_t& at) {
+  if (axis == host.rank()) return element(host, at++);
+  nb::list list;
+  for (std::int64_t i = 0; i < host.shape()[axis]; ++i) list.append(nested(host, axis + 1, at));
+  return list;
+}
+
+Tensor moved(const Tensor& self, nb::handle target, nb::handle second) {
+  Tensor result = self;
+  for (nb::handle each : {target, second}) {
+    if (each.is_none()) continue;
+    std::optional<Device> device;
+    if (!dtype_from(each)) device = device_from(each);
+    if (const auto dtype = dtype_from(each)) {
+      if (result.dtype() != *dtype) result = cast(result, *dtype);
+    } else if (device) {
+      if (result.device() != *device) result = to(result, *device);
+    } else {
+      throw nb::type_error("[to] expected a dtype or a device, such as \"f16\" or \"cuda:0\"");
+    }
+  }
+  return result;
+}
+
+void bind_values(nb::class_<Tensor>& tensor) {
+  tensor.def("item", &item, "The only element, as a Python number.")
+      .def(
+          "tolist",
+          [](const Tensor& self) {
+            std::int64_t at = 0;
+            return nested(on_host(self), 0, at);
+          },
+          "The values as nested lists.")
+      .def("__bool__", [](const Tensor& self) { return nb::cast<double>(item(self)) != 0; })
+      .def("__int__", [](const Tensor& self) { return nb::steal(PyNumber_Long(item(self).ptr())); })
+      .def("__float__", [](const Tensor& self) { return nb::cast<double>(item(self)); })
+      .def("__index__",
+           [](const Tensor& self) {
+             check(is_integer(self.dtype()), "[index] expected an integer tensor, got {}", to_string(self.type()));
+             return item(self);
+           })
+      .def("__repr__", &text_of)
+      .def("__format__",
+           [](const Tensor& self, const std::string& format) {
+             if (format.empty()) return text_of(self);
+             return nb::cast<std::string>(item(self).attr("__format__")(format));
+           })
+      .def("__len__",
+           [](const Tensor& self) {
+             check(self.rank() > 0, "[len] expected a tensor with dimensions, got a scalar");
+             return self.shape()[0];
+           })
+      .def("__hash__", [](const Tensor& self) { return reinterpret_cast<std::intptr_t>(self.impl()) >> 4; });
+}
+
+void bind_gradients(nb::class_<Tensor>& tensor) {
+  tensor.def_prop_rw("requires_grad", &Tensor::requires_grad, [](Tensor& self, bool on) { self.set_requires_grad(on); })
+      .def(
+          "requires_grad_", [](Tensor& self, bool on) { return self.set_requires_grad(on); }, nb::arg("on") = true)
+      .def_prop_rw(
+          "grad",
+          [](const Tensor& self) -> nb::object {
+            const Tensor grad = self.grad();
+            return grad.defined() ? nb::cast(grad) : nb::none();
+          },
+          [](const Tensor& self, std::optional<Tensor> grad) { self.set_grad(grad.value_or(Tensor())); },
+          nb::arg("grad").none())
+      .def(
+          "backward",
+          [](const Tensor& self, std::optional<Tensor> gradient) {
+            const nb::gil_scoped_release release;
+            gradient ? self.backward(*gradient) : self.backward();
+          },
+          nb::arg("gradient") = nb::none(), "Adds gradients to the .grad of every leaf that this tensor depends on.")
+      .def("detach", &Tensor::detach, "The same memory without history.")
+      .def(
+          "register_hook",
+          [](const Tensor& self, nb::object given) {
+            return self.register_hook([hook = held(std::move(given))](const Tensor& gradient) {
+              const nb::gil_scoped_acquire gil;
+              const nb::object result = (*hook)(gradient);
+              return result.is_none() ? Tensor() : to_tensor(result);
+            });
+          },
+          nb::arg("hook"), "Calls hook(gradient) in every backward pass; what it returns replaces the gradient.");
+}
+
+}  // namespace
+
+void bind_tensor(nb::module_& m) {
+  nb::class_<HookHandle>(m, "HookHandle").def("remove", &HookHandle::remove);
+  nb::class_<Tensor> tensor(m, "Tensor", nb::is_weak_referenceable(), "An n-dimensional array with gradients.");
+  tensor.def_prop_ro("shape", [](const Tensor& self) { return self.shape(); })
+      .def_prop_ro("dtype", &Tensor::dtype)
+      .def_prop_ro("device", &Tensor::device)
+      .def_prop_ro("ndim", &Tensor::rank)
+      .def_prop_ro("size", &Tensor::numel)
+      .def("numel", &Tensor::numel)
+      .def_prop_ro(
+          "strides", [](const Tensor& self) { return self.strides(); }, "In elements.")
+      .def_prop_ro("is_contiguous", &Tensor::contiguous)
+      .def_prop_ro("traced", &Tensor::traced, "Whether this is a value of a function being compiled.")
+      .def_prop_rw(
+          "name", [](const Tensor& self) { return self.name(); },
+          [](Tensor& self, std::string name) { self.set_name(std::move(name)); })
+      .def("to", &moved, nb::arg("target"), nb::arg("other") = nb::none(),
+           "In another dtype, on another device, or both.")
+      .def(
+          "astype", [](const Tensor& self, DType dtype) { return cast(self, dtype); }, nb::arg("dtype"))
+      .def(
+          "clone", [](const Tensor& self) { return mul(self, 1.0); }, "A copy with history.")
+      .def(
+          "copy", [](const Tensor& self) { return dense_copy(self); }, "A copy without history.")
+      .def("__copy__", [](const Tensor& self) { return self; })
+      .def(
+          "__deepcopy__",
+          [](const Tensor& self, nb::handle) {
+            Tensor copy = dense_copy(self);
+            if (self.requires_grad()) copy.set_requires_grad();
+            return copy;
+          },
+          nb::arg("memo"))
+      .def(
+          "assign",
+          [](const Tensor& self, Arg value) {
+            const NoGrad off;
+            assign(self, value.tensor);
+          },
+          nb::arg("value"), "Overwrites the values in place; compiled functions see it.");
+  bind_values(tensor);
+  bind_gradients(tensor);
+  bind_tensor_operators(tensor);
+  bind_indexing(tensor);
+  bind_arrays(m, tensor);
+}
+
+}  // namespace starling::python

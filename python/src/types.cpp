@@ -1,0 +1,80 @@
+#include "types.h"
+
+#include <nanobind/stl/string.h>
+
+#include "bind.h"
+#include "convert.h"
+#include "starling/base/parallel.h"
+#include "starling/base/version.h"
+#include "starling/train/run/refusal.h"
+
+namespace starling::python {
+namespace {
+
+nb::object& dtype_object(DType dtype) {
+  static nb::object* const objects = new nb::object[kDTypeCount];  // never freed: types outlive the interpreter's end
+  return objects[static_cast<int>(dtype)];
+}
+
+}  // namespace
+
+void bind_types(nb::module_& m) {
+  nb::exception<Error>(m, "Error", PyExc_RuntimeError);
+  nb::class_<PyDType>(m, "DType", "Type of the elements of a tensor.")
+      .def_prop_ro("name", [](const PyDType& self) { return std::string(name(self.value)); })
+      .def_prop_ro("itemsize", [](const PyDType& self) { return size_of(self.value); })
+      .def_prop_ro("is_float", [](const PyDType& self) { return is_float(self.value); })
+      .def_prop_ro("is_integer", [](const PyDType& self) { return is_integer(self.value); })
+      .def("__repr__", [](const PyDType& self) { return "starling." + std::string(name(self.value)); })
+      .def(
+          "__eq__",
+          [](const PyDType& self, nb::handle other) {
+            const auto dtype = dtype_from(other);
+            return dtype && *dtype == self.value;
+          },
+          nb::arg("other").none())
+      .def("__hash__", [](const PyDType& self) { return static_cast<int>(self.value); })
+      .def("__reduce__", [](const PyDType& self) {
+        return nb::make_tuple(nb::module_::import_("starling").attr("dtype"),
+                              nb::make_tuple(std::string(name(self.value))));
+      });
+  nb::class_<PyDevice>(m, "Device", "Where a tensor lives: cpu, cuda:0.")
+      .def(
+          "__init__", [](PyDevice* self, Device device) { new (self) PyDevice{device}; }, nb::arg("device"))
+      .def_prop_ro("type", [](const PyDevice& self) { return std::string(name(self.value.kind)); })
+      .def_prop_ro("index", [](const PyDevice& self) { return static_cast<int>(self.value.index); })
+      .def("__repr__", [](const PyDevice& self) { return to_string(self.value); })
+      .def(
+          "__eq__",
+          [](const PyDevice& self, nb::handle other) {
+            const auto device = device_from(other);
+            return device && *device == self.value;
+          },
+          nb::arg("other").none())
+      .def("__hash__", [](const PyDevice& self) { return static_cast<int>(self.value.kind) * 256 + self.value.index; });
+  for (int i = 0; i < kDTypeCount; ++i) {
+    const auto dtype = static_cast<DType>(i);
+    dtype_object(dtype) = nb::cast(PyDType{dtype});
+    m.attr(dtype == DType::boolean ? "boolean" : std::string(name(dtype)).c_str()) = dtype_object(dtype);
+  }
+  m.def(
+      "dtype", [](DType dtype) { return dtype; }, nb::arg("name"),
+      "The dtype of this name; NumPy's names and types are understood.");
+  m.def(
+      "num_threads", [] { return num_threads(); }, "Threads that ops may use.");
+  m.attr("__version__") = kVersion;
+}
+
+}  // namespace starling::python
+
+namespace nanobind::detail {
+
+handle type_caster<starling::DType>::from_cpp(starling::DType dtype, rv_policy, cleanup_list*) noexcept {
+  return starling::python::dtype_object(dtype).inc_ref();
+}
+
+handle type_caster<starling::Device>::from_cpp(starling::Device device, rv_policy, cleanup_list*) noexcept {
+  return cast(starling::python::PyDevice{device}).release();
+}
+
+}  // namespace nanobind::detail

@@ -1,0 +1,159 @@
+"""compile(): functions of tensors, in any nesting of tuples, lists and dicts, as programs."""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from typing import Any, Callable, Iterator
+
+from . import _starling
+from ._starling import Tensor
+
+
+class _Static:
+    """A value that is no tensor: a program is made for each. 1, 1.0 and True are three of them."""
+
+    __slots__ = ("value", "_key")
+
+    def __init__(self, value: Any):
+        self.value = value
+        self._key = (type(value), value.hex() if isinstance(value, float) else value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Static) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+
+_LEAF = object()  # stands for a tensor in a structure
+_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, Tensor) or (hasattr(value, "__array__") and hasattr(value, "shape"))
+
+
+def _flatten(value: Any, leaves: list, results: bool = False) -> Any:
+    """The structure of a value; its tensors go to `leaves`. Of results nothing else may hold tensors."""
+    if _is_array(value):
+        leaves.append(value)
+        return _LEAF
+    if isinstance(value, (tuple, list)):
+        return (type(value), tuple(_flatten(item, leaves, results) for item in value))
+    if isinstance(value, dict):
+        return (dict, tuple((key, _flatten(item, leaves, results)) for key, item in value.items()))
+    if results and not isinstance(value, _PLAIN):
+        raise TypeError(
+            "[compile] expected tensors, numbers and strings in tuples, lists and dicts as results, "
+            f"got {type(value).__name__}"
+        )
+    return _Static(value)
+
+
+def _unflatten(structure: Any, leaves: Iterator) -> Any:
+    if structure is _LEAF:
+        return next(leaves)
+    if isinstance(structure, _Static):
+        return structure.value
+    kind, content = structure
+    if kind is dict:
+        return {key: _unflatten(item, leaves) for key, item in content}
+    items = [_unflatten(item, leaves) for item in content]
+    return kind(*items) if hasattr(kind, "_fields") else kind(items)
+
+
+class CompiledFunction:
+    """A function that is traced at its first call with arguments of given types and runs as one program from then on.
+
+    Tensors may come in tuples, lists and dicts; NumPy arrays are read in place. Other arguments must be hashable: a
+    program is made for each of their values. Python code of the function runs only while it is traced.
+    """
+
+    def __init__(self, function: Callable, **options: Any):
+        functools.update_wrapper(self, function)
+        self._function = function
+        self._options = options
+        self._entries: dict = {}
+        self._last: _Entry | None = None
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        leaves: list = []
+        structure = _flatten((arguments, keywords), leaves)
+        try:
+            entry = self._entries.get(structure)
+        except TypeError:
+            raise TypeError("[compile] expected tensors, arrays and hashable values as arguments") from None
+        if entry is None:
+            entry = self._entries[structure] = _Entry(self._function, structure, self._options)
+        self._last = entry
+        return entry(leaves)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def _program(self):
+        if self._last is None:
+            raise _starling.Error("[compile] expected a call before: nothing is compiled yet")
+        return self._last.program
+
+    def explain(self) -> str:
+        """Times of the compilation, instructions and memory of the program called last."""
+        return self._program().explain()
+
+    def graph(self, traced: bool = False) -> str:
+        """The program called last as text, as it runs or as it was traced."""
+        return self._program().traced_graph() if traced else self._program().graph()
+
+    @property
+    def memory_bytes(self) -> int:
+        return self._program().memory_bytes
+
+
+class _Entry:
+    """Programs for arguments of one structure.
+
+    Every program returns, beside its tensors, the number of the structure that its results have: so it is the right
+    one, whichever of several programs ran and on whichever thread.
+    """
+
+    def __init__(self, function: Callable, structure: Any, options: dict):
+        self._function = function
+        self._structure = structure
+        self._results: list = []
+        # The program must not keep this entry alive, which keeps the program: no collector would find that circle.
+        me = weakref.ref(self)
+        self.program = _starling.Program(lambda leaves: me()._trace(leaves), **options)
+
+    def _trace(self, leaves: list) -> list:
+        arguments, keywords = _unflatten(self._structure, iter(leaves))
+        results: list = []
+        structure = _flatten(self._function(*arguments, **keywords), results, results=True)
+        self._results.append(structure)
+        return results + [_starling.full((), len(self._results) - 1, _starling.i64)]
+
+    def __call__(self, leaves: list) -> Any:
+        *results, number = self.program.call(leaves)
+        return _unflatten(self._results[number.item()], iter(results))
+
+
+def compile(
+    function: Callable | None = None,
+    *,
+    strategy: Any = None,
+    threads: int = 0,
+    memory_budget: int = 0,
+    disable: tuple[str, ...] = (),
+    reference_only: bool = False,
+) -> Any:
+    """A function as a program, with its gradients and updates: @compile, or compile(f, strategy=…)."""
+    options = {
+        "strategy": strategy,
+        "threads": threads,
+        "memory_budget": memory_budget,
+        "disable": set(disable),
+        "reference_only": reference_only,
+    }
+    if function is None:
+        return lambda f: CompiledFunction(f, **options)
+    return CompiledFunction(function, **options)

@@ -1,0 +1,95 @@
+"""Methods of tensors: functions that are as natural behind a tensor as before it, x.sum() as sum(x)."""
+
+from . import _starling
+from ._starling import Tensor
+
+_METHODS = """
+abs acos all any argmax argmin argsort asin atan broadcast_to ceil clamp cos cosh cumprod cumsum diagonal dot elu erf
+exp expand expm1 flatten flip floor gather gelu index_select isfinite isinf isnan log log1p log2 log_softmax logsumexp
+masked_fill masked_select matmul max maximum mean min minimum movedim narrow neg norm permute pow prod reciprocal relu
+repeat reshape roll round rsqrt scatter scatter_add sigmoid sign silu sin sinh softmax sort split sqrt square squeeze std
+sum swapaxes take tan tanh tile topk transpose tril triu trunc unbind unsqueeze var where
+""".split()
+
+
+def _method(function):
+    def method(self, *arguments, **keywords):
+        return function(self, *arguments, **keywords)
+
+    method.__name__ = function.__name__
+    method.__doc__ = function.__doc__
+    return method
+
+
+def _reshape(self, *shape):
+    """The same elements in another shape: x.reshape(2, -1), x.reshape((2, -1))."""
+    return _starling.reshape(self, shape[0] if len(shape) == 1 else shape)
+
+
+def _permute(self, *order):
+    """Axes in this order: x.permute(0, 2, 1)."""
+    return _starling.permute(self, order[0] if len(order) == 1 and not isinstance(order[0], int) else order)
+
+
+def _transpose(self, *order):
+    """Axes in this order, two axes swapped, or all reversed: x.transpose(0, 2, 1), x.transpose(0, 1), x.transpose()."""
+    if len(order) == 2 and self.ndim != 2:
+        return _starling.swapaxes(self, *order)
+    return _starling.transpose(self, order[0] if len(order) == 1 and not isinstance(order[0], int) else order)
+
+
+def _in_place(operator):
+    """x += y changes x, also for others who hold it; where gradients or a trace are recorded, it makes a new x."""
+
+    def method(self, other):
+        result = operator(self, other)
+        if result is NotImplemented or result.requires_grad or (result.traced and self.traced):
+            return result
+        if result.traced:  # a tensor from outside, inside compile(): its program assigns it
+            self.assign(result)
+        else:
+            self[...] = result
+        return self
+
+    return method
+
+
+def _iterate(self):
+    if self.ndim == 0:
+        raise TypeError("[iter] expected a tensor with dimensions, got a scalar")
+    return (self[i] for i in range(len(self)))
+
+
+def _html(self):
+    """Shown by notebooks."""
+    import html
+
+    return f"<pre>{html.escape(repr(self))}</pre>"
+
+
+def _reduce(self):
+    """Pickles the values; history and name are left behind."""
+    if self.dtype == _starling.bf16:
+        return _unpickle, (self.to("f32").detach().numpy().copy(), "bf16", self.requires_grad)
+    return _unpickle, (self.detach().numpy().copy(), None, self.requires_grad)
+
+
+def _unpickle(array, dtype, requires_grad):
+    return _starling.tensor(array, dtype=dtype, requires_grad=requires_grad)
+
+
+for _name in _METHODS:
+    setattr(Tensor, _name, _method(getattr(_starling, _name)))
+Tensor.reshape = Tensor.view = _reshape
+Tensor.permute = _permute
+Tensor.transpose = _transpose
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor"):
+    setattr(Tensor, f"__i{_name}__", _in_place(getattr(Tensor, f"__{_name}__")))
+Tensor.T = property(_starling.transpose, doc="Axes in reverse order.")
+Tensor.mT = property(_starling.matrix_transpose, doc="The last two axes swapped.")
+Tensor.__iter__ = _iterate
+Tensor.__reduce__ = _reduce
+Tensor._repr_html_ = _html
+Tensor.where = lambda self, condition, other: _starling.where(condition, self, other)
+for _name in ("float", "double", "half", "long", "int", "bool"):
+    setattr(Tensor, _name, lambda self, _to={"int": "i32"}.get(_name, _name): self.to(_to))

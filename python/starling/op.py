@@ -1,0 +1,7 @@
+"""Every op of the registry by its name, with its attributes as keywords: op.conv2d(x, weight, stride=2)."""
+
+from ._starling import all_ops as _all_ops
+
+_table = _all_ops()
+globals().update(_table)
+__all__ = sorted(_table)

@@ -1,0 +1,50 @@
+"""Optimizers, by the rules that job files name."""
+
+from __future__ import annotations
+
+import json as _json
+from typing import Any, Iterable
+
+from . import _starling
+from ._starling import clip_norm  # noqa: F401
+from .nn import _camel, _describe
+
+
+class Optimizer:
+    """Applies gradients to parameters. step() updates and empties the gradients, eagerly or inside compile()."""
+
+    _kind = ""
+
+    def __init__(self, parameters: Iterable, **options: Any):
+        self.base = _starling._make_optimizer(self._kind, list(parameters), _json.dumps(options))
+
+    def step(self) -> None:
+        self.base.step()
+
+    def zero_grad(self) -> None:
+        """Empties the gradients; step() does so itself."""
+        for parameter in self.base.parameters():
+            parameter.grad = None
+
+    @property
+    def lr(self) -> float:
+        return self.base.lr
+
+    @lr.setter
+    def lr(self, value: float) -> None:
+        self.base.lr = value
+
+    def parameters(self) -> list:
+        return self.base.parameters()
+
+    def state_dict(self) -> dict:
+        return self.base.state_dict()
+
+    def load_state_dict(self, state: dict) -> None:
+        self.base.load_state_dict(state)
+
+
+_NAMES = {"sgd": "SGD", "rmsprop": "RMSprop", "adamw": "AdamW", "lars": "LARS", "lamb": "LAMB"}
+for _name, (_doc, _schema) in _starling._optimizer_kinds().items():
+    _class = _NAMES.get(_name, _camel(_name))
+    globals()[_class] = type(_class, (Optimizer,), {"_kind": _name, "__doc__": _describe(_doc, _schema)})

@@ -1,0 +1,63 @@
+"""Training: jobs as `starling train` runs them, and networks of one's own."""
+
+from __future__ import annotations
+
+import json as _json
+import os
+from typing import Any, Iterable
+
+from . import _starling
+from ._starling import Run  # noqa: F401
+from .data import dataset as _dataset
+
+objectives = _starling._objectives
+
+
+def run(job: str | os.PathLike | dict, *, set: Iterable[str] = (), quiet: bool = False) -> dict:
+    """Runs a job, a file or the same as a dict, and returns its summary: run("job.yaml", set=["train.epochs=3"])."""
+    text = _json.dumps(job) if isinstance(job, dict) else os.fspath(job)
+    return _starling._run_job(text, isinstance(job, dict), list(set), quiet)
+
+
+class Trainer:
+    """Trains a network with compiled steps, an evaluation after each epoch, and callbacks beside it.
+
+    A callback is any object with some of the methods begin, step, evaluated, epoch and end, each called with the Run.
+    """
+
+    def __init__(
+        self,
+        net: Any,
+        optimizer: Any,
+        objective: str = "classify",
+        *,
+        epochs: int = 1,
+        steps: int = 0,
+        batch: int = 64,
+        seed: int = 1,
+        clip_norm: float = 0,
+        folder: str | os.PathLike = "",
+        callbacks: Iterable = (),
+        quiet: bool = False,
+    ):
+        base = getattr(optimizer, "base", optimizer)
+        self._base = _starling.TrainerBase(
+            net, base, objective, epochs, steps, batch, seed, clip_norm, os.fspath(folder), quiet, list(callbacks)
+        )
+
+    def fit(self, train: Any, test: Any = None) -> dict:
+        """Trains and returns the summary. Data: the name of a source, arrays, or an object with __len__ and __getitem__."""
+        if isinstance(train, (str, dict)) and test is None:
+            from .data import read
+
+            splits = read(train)
+            return self._base.fit(splits.train, splits.test)
+        return self._base.fit(_dataset(train), None if test is None else _dataset(test))
+
+    def evaluate(self, data: Any) -> dict:
+        """Metrics of the network on data."""
+        return self._base.evaluate(_dataset(data, "test") if isinstance(data, (str, dict)) else _dataset(data))
+
+    def predict(self, *fields: Any) -> Any:
+        """The prediction for one batch."""
+        return self._base.predict(fields)
