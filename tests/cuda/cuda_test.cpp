@@ -15,10 +15,17 @@
 namespace starling::testing {
 namespace {
 
-const std::set<std::string> kProducts = {"matmul", "linear", "matmul_act", "matmul_sgd"};
+// Products round their operands to tf32; recurrent layers pass what they round on from step to step.
+double tolerance(const OpDef& op) {
+  for (const char* product : {"matmul", "linear", "conv"}) {
+    if (op.name.starts_with(product)) return 1.5e-3;
+  }
+  if (op.name.find("_layer") != std::string::npos) return 5e-3;
+  return op.name.find("norm_backward") != std::string::npos ? 1e-4 : 2e-5;  // sums whose terms cancel
+}
 
-// Products round their operands to tf32.
-double tolerance(const OpDef& op) { return kProducts.contains(op.name) ? 1.5e-3 : 2e-5; }
+// Ops with a sample call of f32 or of integers that no kernel takes.
+const std::set<std::string> kDeclined = {"matmul", "one_hot"};  // of integers; of bf16
 
 // Attributes with f64 dtypes changed to f32, like the operands.
 Attrs attrs_in_f32(const OpCase& sample) {
@@ -82,7 +89,8 @@ bool accepts_all(const kernels::Kernel& kernel, const std::vector<Tensor>& in) {
   return true;
 }
 
-void compare(const OpDef& op, const OpCase& sample, bool reversed) {
+// Runs a sample call with every kernel that takes it; returns how many do.
+void compare(const OpDef& op, const OpCase& sample, bool reversed, int& taken) {
   std::mt19937 engine(11);
   std::vector<Tensor> host, device;
   for (const auto& input : sample.in) host.push_back(drawn(input, engine));
@@ -96,29 +104,44 @@ void compare(const OpDef& op, const OpCase& sample, bool reversed) {
   for (const auto& kernel : kernels::kernel_table().find(op, DeviceKind::cuda)) {
     if (!accepts_all(kernel, device)) continue;
     const TensorList got = run(kernel, op, attrs, device);
-    if (got.empty() && !is_float(sample.in[0].dtype)) continue;  // kernels may leave integers to the CPU
-    ASSERT_EQ(got.size(), want.size()) << op.name << ": kernel " << kernel.name << " declines a sample";
+    if (got.empty()) continue;  // another kernel takes it
+    ++taken;
+    ASSERT_EQ(got.size(), want.size()) << op.name << ", kernel " << kernel.name;
     for (std::size_t i = 0; i < got.size(); ++i) {
       EXPECT_LE(relative_error(got[i].to_vector(), want[i].to_vector()), tolerance(op))
-          << op.name << "(" << attrs.print() << "), output " << i << " of " << to_string(got[i].type())
-          << (reversed ? ", reversed memory" : "");
+          << op.name << "(" << attrs.print() << ") by " << kernel.name << ", output " << i << " of "
+          << to_string(got[i].type()) << (reversed ? ", reversed memory" : "");
     }
   }
 }
 
-int compare_all(bool reversed) {
+// Calls that no kernel takes: a program that has one is refused by name.
+struct Compared {
   int ops = 0;
+  std::set<std::string> declined{};
+};
+Compared compare_all(bool reversed) {
+  Compared compared;
   for (const auto* op : op_registry().sorted()) {
     if (!op->cases || kernels::kernel_table().find(*op, DeviceKind::cuda).empty()) continue;
-    for (const auto& sample : op->cases()) compare(*op, sample, reversed);
-    ++ops;
+    for (const auto& sample : op->cases()) {
+      int taken = 0;
+      compare(*op, sample, reversed, taken);
+      if (taken == 0 && !reversed) compared.declined.insert(op->name);
+      if (::testing::Test::HasFatalFailure()) return compared;
+    }
+    ++compared.ops;
   }
-  return ops;
+  return compared;
 }
 
 class CudaKernels : public OnGpu {};
 
-TEST_F(CudaKernels, AgreeWithTheReference) { EXPECT_GE(compare_all(false), 40); }
+TEST_F(CudaKernels, AgreeWithTheReference) {
+  const Compared compared = compare_all(false);
+  EXPECT_GE(compared.ops, 180);
+  EXPECT_EQ(compared.declined, kDeclined);
+}
 
 TEST_F(CudaKernels, AgreeWithTheReferenceOnReversedMemory) { compare_all(true); }
 

@@ -1,13 +1,14 @@
 #include "starling/kernels/cuda/elementwise.h"
 
+#include <algorithm>
+#include <bit>
 #include <map>
 
-#include "starling/kernels/cuda/run_time_kernel.h"
-#include "starling/kernels/cuda/stream.h"
+#include "starling/kernels/cuda/expression_functions.h"
+#include "starling/kernels/cuda/stages.h"
 #include "starling/kernels/strides.h"
 
 namespace starling::cuda {
-namespace {
 
 const char* c_type(DType dtype) {
   switch (dtype) {
@@ -15,16 +16,50 @@ const char* c_type(DType dtype) {
     case DType::f32: return "float";
     case DType::i64: return "long long";
     case DType::i32: return "int";
+    case DType::i16: return "short";
+    case DType::i8: return "signed char";
+    case DType::u64: return "unsigned long long";
+    case DType::u32: return "unsigned";
+    case DType::u16: return "unsigned short";
     case DType::u8: return "unsigned char";
     case DType::boolean: return "bool";
     default: return nullptr;
   }
 }
 
+const char* moved_type(DType dtype) {
+  switch (size_of(dtype)) {
+    case 8: return "unsigned long long";
+    case 4: return "unsigned";
+    case 2: return "unsigned short";
+    default: return "unsigned char";
+  }
+}
+
+std::string literal(double value) {
+  return fmt::format("__longlong_as_double({}ll)", std::bit_cast<std::int64_t>(value));
+}
+
+namespace {
+
+struct Expressions {
+  std::string floats, integers;
+};
 // Registered expressions: filled while the kernel table is built, read-only afterwards.
-std::map<std::string, std::string, std::less<>>& expressions() {
-  static auto& map = *new std::map<std::string, std::string, std::less<>>;
+std::map<std::string, Expressions, std::less<>>& expressions() {
+  static auto& map = *new std::map<std::string, Expressions, std::less<>>;
   return map;
+}
+
+// True if a step calls a function of kFunctions: without them kernels compile faster.
+bool calls_functions(const Chain& chain) {
+  for (const auto& step : chain.steps) {
+    for (const char* name : {"logistic(", "times(", "normal_share(", "_slope(", "_of(", "_quotient(", "whole_",
+                             "cut_log(", "bce_logits("}) {
+      if (step.expression.find(name) != std::string::npos) return true;
+    }
+  }
+  return false;
 }
 
 std::string value_name(int value) { return fmt::format("v{}", value); }
@@ -42,15 +77,19 @@ std::string step_function(const Chain& chain, std::size_t s) {
     parameters += fmt::format("{}{} {}", i ? ", " : "", c_type(dtype_of_value(chain, step.in[i])), "abc"[i]);
   }
   const DType type = step.in.empty() ? step.dtype : dtype_of_value(chain, step.in.back());
-  return fmt::format("static __device__ __forceinline__ {0} f{1}({2}) {{ typedef {3} T; return ({0})({4}); }}\n",
-                     c_type(step.dtype), s, parameters, c_type(type), step.expression);
+  std::string constants;
+  for (std::size_t i = 0; i < step.attributes.size(); ++i)
+    constants += fmt::format("const {} {} = {}; ", type == DType::f32 ? "float" : "double", "pq"[i],
+                             literal(step.attributes[i]));
+  return fmt::format("static __device__ __forceinline__ {0} f{1}({2}) {{ typedef {3} T; {4}return ({0})({5}); }}\n",
+                     c_type(step.dtype), s, parameters, c_type(type), constants, step.expression);
 }
 
 bool is_linear(const Chain& chain, const Shape& strides) { return is_contiguous(chain.shape, strides); }
 
 // Code for the offset of an operand's element: sum of coordinate times stride.
-std::string place(const Chain& chain, const Shape& strides) {
-  if (is_linear(chain, strides)) return "i";
+std::string place(const Chain& chain, const Shape& strides, bool by_number = true) {
+  if (by_number && is_linear(chain, strides)) return "i";
   std::string text;
   for (int d = 0; d < strides.rank(); ++d) {
     if (strides[d] == 0 || chain.shape[d] == 1) continue;
@@ -72,11 +111,12 @@ std::string coordinates(const Chain& chain) {
   return text;
 }
 
-std::string element_code(const Chain& chain) {
-  std::string text = coordinates(chain);
+// Loads of operands and values of steps.
+std::string value_code(const Chain& chain, bool by_number) {
+  std::string text;
   for (std::size_t k = 0; k < chain.operands.size(); ++k) {
     text += fmt::format("    const {} v{} = a{}[{}];\n", c_type(chain.operands[k].dtype), k, k,
-                        place(chain, chain.operands[k].strides));
+                        place(chain, chain.operands[k].strides, by_number));
   }
   for (std::size_t s = 0; s < chain.steps.size(); ++s) {
     std::string arguments;
@@ -84,9 +124,139 @@ std::string element_code(const Chain& chain) {
     text += fmt::format("    const {} v{} = f{}({});\n", c_type(chain.steps[s].dtype), chain.operands.size() + s, s,
                         arguments);
   }
+  return text;
+}
+
+std::string element_code(const Chain& chain) {
+  std::string text = coordinates(chain) + value_code(chain, true);
   for (std::size_t o = 0; o < chain.outputs.size(); ++o)
     text += fmt::format("    o{}[i] = {};\n", o, value_name(chain.outputs[o]));
   return text;
+}
+
+Chain chain_of(const kernels::PlanRequest& request, const std::string& expression) {
+  Chain chain{.shape = request.out[0].shape,
+              .operands = {},
+              .steps = {{expression, {}, request.out[0].dtype, {}}},
+              .outputs = {}};
+  for (double number : numbers_of(request.attrs)) chain.steps[0].attributes.push_back(number);
+  for (const auto& in : request.in) {
+    chain.steps[0].in.push_back(static_cast<int>(chain.operands.size()));
+    chain.operands.push_back({in.dtype, kernels::broadcast_strides(in.shape, in.strides, chain.shape)});
+  }
+  chain.outputs = {static_cast<int>(chain.operands.size())};
+  return chain;
+}
+
+std::string head(const Chain& chain, int threads) {
+  const auto n = chain.shape.numel();
+  std::string text = fmt::format("typedef {} Index;\n", n < (std::int64_t{1} << 30) ? "unsigned" : "long long");
+  if (calls_functions(chain)) text += kFunctions;
+  for (std::size_t s = 0; s < chain.steps.size(); ++s) text += step_function(chain, s);
+  std::string parameters;
+  const auto separator = [&] { return parameters.empty() ? "" : ", "; };
+  for (std::size_t k = 0; k < chain.operands.size(); ++k) {
+    parameters += fmt::format("{}const {}* a{}", separator(), c_type(chain.operands[k].dtype), k);
+  }
+  for (std::size_t o = 0; o < chain.outputs.size(); ++o) {
+    parameters += fmt::format("{}{}* o{}", separator(), c_type(dtype_of_value(chain, chain.outputs[o])), o);
+  }
+  text += fmt::format("extern \"C\" __global__ void __launch_bounds__({}) run({}) {{\n", threads, parameters);
+  // Programmatic dependent launch, as in device/launch.cuh.
+  return text +
+         "  asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");\n  asm volatile(\"griddepcontrol.launch_dependents;"
+         "\" ::: \"memory\");\n";
+}
+
+// Coordinates of the kept or the reduced axes of a fold from the number `of`.
+std::string fold_coordinates(const ChainFold& fold, bool reduced, const char* of) {
+  std::string text = fmt::format("{{ Index r = {};\n", of);
+  for (int d = fold.chain.shape.rank() - 1; d >= 0; --d) {
+    if ((std::find(fold.axes.begin(), fold.axes.end(), d) != fold.axes.end()) != reduced) continue;
+    text += fmt::format("    x{0} = r % {1}; r /= {1};\n", d, fold.chain.shape[d]);
+  }
+  return text + "  }\n";
+}
+
+// Type that a fold sums in: integers in 64 bits.
+const char* fold_type(DType dtype) {
+  return dtype == DType::f64 ? "double" : dtype == DType::f32 ? "float" : "long long";
+}
+
+const char* nothing_of(Fold fold, DType dtype) {
+  const bool real = is_float(dtype);
+  switch (fold) {
+    case Fold::prod: return "1";
+    case Fold::max: return real ? "-__longlong_as_double(0x7ff0000000000000ll)" : "-0x7fffffffffffffffll - 1";
+    case Fold::min: return real ? "__longlong_as_double(0x7ff0000000000000ll)" : "0x7fffffffffffffffll";
+    default: return "0";
+  }
+}
+
+const char* joined(Fold fold) {
+  switch (fold) {
+    case Fold::prod: return "a * b";
+    case Fold::max: return "a > b || a != a ? a : b";
+    case Fold::min: return "a < b || a != a ? a : b";
+    default: return "a + b";
+  }
+}
+
+}  // namespace
+
+// Several elements per thread once the chip is full, so that several loads are in flight.
+int chain_elements(const Chain& chain) { return chain.shape.numel() >= (1 << 19) ? 4 : 1; }
+
+std::string chain_source(const Chain& chain) {
+  const std::string loop = fmt::format(
+      "  #pragma unroll\n  for (int e = 0; e < {0}; ++e) {{\n    const Index i = (Index)(blockIdx.x * {0} + e) * {1} + "
+      "threadIdx.x;\n    if (i >= {2}) return;\n",
+      chain_elements(chain), kChainThreads, chain.shape.numel());
+  return head(chain, kChainThreads) + loop + element_code(chain) + "  }\n}\n";
+}
+
+std::int64_t fold_terms(const ChainFold& fold) {
+  std::int64_t terms = 1;
+  for (auto axis : fold.axes) terms *= fold.chain.shape[static_cast<int>(axis)];
+  return terms;
+}
+
+int fold_threads(const ChainFold& fold) {
+  const std::int64_t terms = fold_terms(fold);
+  return terms >= 4096 ? 1024 : terms >= 256 ? 256 : 64;
+}
+
+std::int64_t fold_results(const ChainFold& fold) {
+  std::int64_t results = 1;
+  for (int d = 0; d < fold.chain.shape.rank(); ++d) {
+    if (std::find(fold.axes.begin(), fold.axes.end(), d) == fold.axes.end()) results *= fold.chain.shape[d];
+  }
+  return results;
+}
+
+// One block per result: its threads take turns at the terms, then join what they have.
+std::string fold_source(const ChainFold& fold) {
+  const DType dtype = dtype_of_value(fold.chain, fold.chain.outputs[0]);
+  const int threads = fold_threads(fold);
+  const std::int64_t terms = fold_terms(fold);
+  std::string text =
+      fmt::format("typedef {0} A;\nstatic __device__ __forceinline__ A join(A a, A b) {{ return {1}; }}\n",
+                  fold_type(dtype), joined(fold.fold));
+  text += head(fold.chain, threads);
+  text += fmt::format("  __shared__ A shared[{}];\n", threads / 32);
+  for (int d = 0; d < fold.chain.shape.rank(); ++d) text += fmt::format("  Index x{};\n", d);
+  text += fold_coordinates(fold, false, fmt::format("blockIdx.x / {}", fold.pieces).c_str());
+  text += fmt::format("  A total = {};\n  for (Index j = blockIdx.x % {} * {} + threadIdx.x; j < {}; j += {}) {{\n",
+                      nothing_of(fold.fold, dtype), fold.pieces, threads, terms, threads * fold.pieces);
+  text += fold_coordinates(fold, true, "j") + value_code(fold.chain, false);
+  text += fmt::format("    total = join(total, (A){});\n  }}\n", value_name(fold.chain.outputs[0]));
+  text +=
+      "  for (int s = 16; s > 0; s /= 2) total = join(total, __shfl_down_sync(0xffffffffu, total, s));\n"
+      "  if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = total;\n  __syncthreads();\n"
+      "  if (threadIdx.x > 0) return;\n";
+  text += fmt::format("  for (int w = 1; w < {}; ++w) total = join(total, shared[w]);\n", threads / 32);
+  const std::string result = fold.fold == Fold::mean ? fmt::format("total / (A){}", terms) : "total";
+  return text + fmt::format("  o0[blockIdx.x] = ({})({});\n}}\n", c_type(dtype), result);
 }
 
 bool has_types(const Chain& chain) {
@@ -99,82 +269,33 @@ bool has_types(const Chain& chain) {
   return true;
 }
 
-Chain chain_of(const kernels::PlanRequest& request, const std::string& expression) {
-  Chain chain{
-      .shape = request.out[0].shape, .operands = {}, .steps = {{expression, {}, request.out[0].dtype}}, .outputs = {}};
-  for (const auto& in : request.in) {
-    chain.steps[0].in.push_back(static_cast<int>(chain.operands.size()));
-    chain.operands.push_back({in.dtype, kernels::broadcast_strides(in.shape, in.strides, chain.shape)});
-  }
-  chain.outputs = {static_cast<int>(chain.operands.size())};
-  return chain;
-}
-
-}  // namespace
-
-// Several elements per thread once the chip is full, so that several loads are in flight.
-int chain_elements(const Chain& chain) { return chain.shape.numel() >= (1 << 19) ? 4 : 1; }
-
-std::string chain_source(const Chain& chain) {
-  const auto n = chain.shape.numel();
-  std::string text = fmt::format("typedef {} Index;\n", n < (std::int64_t{1} << 30) ? "unsigned" : "long long");
-  for (std::size_t s = 0; s < chain.steps.size(); ++s) text += step_function(chain, s);
-  std::string parameters;
-  const auto separator = [&] { return parameters.empty() ? "" : ", "; };
-  for (std::size_t k = 0; k < chain.operands.size(); ++k) {
-    parameters += fmt::format("{}const {}* a{}", separator(), c_type(chain.operands[k].dtype), k);
-  }
-  for (std::size_t o = 0; o < chain.outputs.size(); ++o) {
-    parameters += fmt::format("{}{}* o{}", separator(), c_type(dtype_of_value(chain, chain.outputs[o])), o);
-  }
-  text += fmt::format("extern \"C\" __global__ void __launch_bounds__({}) run({}) {{\n", kChainThreads, parameters);
-  // Programmatic dependent launch, as in device/launch.cuh.
-  text +=
-      "  asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");\n  asm volatile(\"griddepcontrol.launch_dependents;\" "
-      "::: \"memory\");\n";
-  text += fmt::format(
-      "  #pragma unroll\n  for (int e = 0; e < {0}; ++e) {{\n    const Index i = (Index)(blockIdx.x * {0} + e) * {1} + "
-      "threadIdx.x;\n",
-      chain_elements(chain), kChainThreads);
-  return text + fmt::format("    if (i >= {}) return;\n", n) + element_code(chain) + "  }\n}\n";
-}
-
 std::unique_ptr<kernels::Plan> plan_chain(const Chain& chain) {
   if (!has_types(chain)) return nullptr;
-  const auto n = chain.shape.numel();
-  if (n == 0) return kernels::make_plan([](const kernels::Launch&) {});
-  const RunTimeKernel& kernel = RunTimeKernel::of(chain_source(chain));
-  const auto per_block = static_cast<std::int64_t>(kChainThreads) * chain_elements(chain);
-  const auto blocks = (n + per_block - 1) / per_block;
-  const std::size_t in = chain.operands.size(), out = chain.outputs.size();
-  return kernels::make_plan([&kernel, blocks, in, out](const kernels::Launch& launch) {
-    constexpr std::size_t kMost = 96;
-    check(in + out <= kMost, "[cuda] expected at most {} operands of a chain, got {}", kMost, in + out);
-    void* arguments[kMost];
-    for (std::size_t i = 0; i < in; ++i) arguments[i] = const_cast<void**>(&launch.in[i]);
-    for (std::size_t i = 0; i < out; ++i) arguments[in + i] = const_cast<void**>(&launch.out[i]);
-    kernel.launch(blocks, kChainThreads, arguments, stream_of(launch));
-  });
+  return plan_stages({chain_stage(chain, plain_pointers(chain.operands.size(), chain.outputs.size()))});
 }
 
-void add_elementwise(kernels::KernelTable& table, std::string_view op, std::string_view expression) {
-  expressions().emplace(op, expression);
+void add_elementwise(kernels::KernelTable& table, std::string_view op, std::string_view expression,
+                     std::string_view of_integers) {
+  expressions().emplace(
+      op, Expressions{std::string(expression), std::string(of_integers.empty() ? expression : of_integers)});
   table.add(op, DeviceKind::cuda,
-            {"nvrtc", kernels::Accepts::strided, [text = std::string(expression)](const kernels::PlanRequest& request) {
-               return plan_chain(chain_of(request, text));
+            {"nvrtc", kernels::Accepts::strided,
+             [name = std::string(op)](const kernels::PlanRequest& request) -> std::unique_ptr<kernels::Plan> {
+               return plan_chain(chain_of(request, *elementwise_expression(name, request.in.back().dtype)));
              }});
 }
 
-const std::string* elementwise_expression(std::string_view op) {
+const std::string* elementwise_expression(std::string_view op, DType dtype) {
   const auto it = expressions().find(op);
-  return it == expressions().end() ? nullptr : &it->second;
+  if (it == expressions().end()) return nullptr;
+  return is_float(dtype) ? &it->second.floats : &it->second.integers;
 }
 
 std::unique_ptr<kernels::Plan> plan_copy(const kernels::PlanRequest& request) {
   const kernels::ArgDesc& in = request.in[0];
   return plan_chain({.shape = in.shape,
                      .operands = {{in.dtype, in.strides}},
-                     .steps = {{"a", {0}, request.out[0].dtype}},
+                     .steps = {{"a", {0}, request.out[0].dtype, {}}},
                      .outputs = {1}});
 }
 

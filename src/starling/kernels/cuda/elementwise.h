@@ -8,13 +8,22 @@
 
 namespace starling::cuda {
 
-// Registers an elementwise op as a C expression over its operands a, b, c, of type T where they are alike. Nothing else
-// is needed for a new op: kernels for it alone and for fused chains are compiled when a program is planned.
+// Registers an elementwise op as a C expression over its operands a, b, c, of type T where they are alike, and its
+// attributes p, q. `of_integers` is the expression where T is an integer, if that differs. Nothing else is needed for a
+// new op: kernels for it alone and for fused chains are compiled when a program is planned.
 //   add_elementwise(table, "neg", "-a");
-void add_elementwise(kernels::KernelTable& table, std::string_view op, std::string_view expression);
+void add_elementwise(kernels::KernelTable& table, std::string_view op, std::string_view expression,
+                     std::string_view of_integers = {});
 
-// Expression that an op was registered with; null if none.
-const std::string* elementwise_expression(std::string_view op);
+// Expression that an op was registered with, for operands of a dtype; null if none.
+const std::string* elementwise_expression(std::string_view op, DType dtype = DType::f32);
+
+// C type of a dtype's values; null for f16 and bf16, which have no arithmetic here.
+const char* c_type(DType dtype);
+// C type that moves a dtype's values unchanged.
+const char* moved_type(DType dtype);
+// Value by its bits, so that infinities and NaN need no names.
+std::string literal(double value);
 
 // Fused chain of elementwise expressions. Values are numbered operands first, then one per step.
 struct Chain {
@@ -26,6 +35,7 @@ struct Chain {
     std::string expression;
     std::vector<int> in;
     DType dtype;
+    std::vector<double> attributes{};
   };
   Shape shape;
   std::vector<Operand> operands;
@@ -33,12 +43,28 @@ struct Chain {
   std::vector<int> outputs;  // written contiguously
 };
 
+// Reduction of the only output of a chain over axes of its shape; the result is contiguous.
+enum class Fold : std::uint8_t { sum, mean, prod, max, min };
+struct ChainFold {
+  Chain chain;
+  Shape axes;
+  Fold fold = Fold::sum;
+  int pieces = 1;  // blocks that share the terms of a result; each writes what it has: the result is [results, pieces]
+};
+
 // Threads per block; chain_elements() is the number of elements per thread.
 inline constexpr int kChainThreads = 256;
 int chain_elements(const Chain& chain);
 std::string chain_source(const Chain& chain);
+std::string fold_source(const ChainFold& fold);
+std::int64_t fold_results(const ChainFold& fold);
+std::int64_t fold_terms(const ChainFold& fold);
+int fold_threads(const ChainFold& fold);
 
-// Null where a dtype has no C type on the device (f16, bf16).
+// False where a dtype has no C type on the device (f16, bf16).
+bool has_types(const Chain& chain);
+
+// Null where a dtype has no C type.
 std::unique_ptr<kernels::Plan> plan_chain(const Chain& chain);
 
 // Copy of an operand's elements in row-major order, to another dtype or shape.

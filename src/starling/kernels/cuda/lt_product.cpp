@@ -2,7 +2,7 @@
 
 #include <cublasLt.h>
 
-#include "starling/tensor/cuda/cuda_error.h"
+#include "starling/kernels/cuda/stream.h"
 
 namespace starling::cuda {
 namespace {
@@ -86,7 +86,7 @@ class LtProduct final : public Product {
     name = "cublaslt";
     if (spec.epilogue == Epilogue::sgd)
       product_bytes_ = (static_cast<std::size_t>(spec.m) * static_cast<std::size_t>(spec.n) * 4 + 255) / 256 * 256;
-    scratch_bytes = product_bytes_ + workspace_;
+    scratch_bytes = product_bytes_ + library_scratch(workspace_);
     check_cuda(device::load_gemm({spec.trans_a, spec.trans_b}, kUnaligned), "loading a kernel");
     if (!finishes(spec)) check_cuda(device::load_epilogue(), "loading a kernel");
   }
@@ -102,7 +102,7 @@ class LtProduct final : public Product {
     const float one = 1, zero = 0;
     check_lt(cublasLtMatmul(handle(), &problem.product, &one, gemm.b, &problem.b, gemm.a, &problem.a, &zero, product,
                             &problem.c, product, &problem.c, &algorithm_,
-                            static_cast<std::byte*>(scratch) + product_bytes_, workspace_, stream),
+                            library_aligned(static_cast<std::byte*>(scratch) + product_bytes_), workspace_, stream),
              "launching a product");
     if (finishes(spec_)) return;
     device::Gemm rest = gemm;

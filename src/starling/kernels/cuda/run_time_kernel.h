@@ -12,6 +12,7 @@ namespace starling::cuda {
 class RunTimeKernel {
  public:
   // Compiles for the current device, or returns the cached kernel of the same source. Throws with the compiler's log.
+  // Without a GPU it compiles for sm_90, and cannot be launched.
   static const RunTimeKernel& of(const std::string& source);
 
   // Enqueues a launch. `arguments` points at the pointers, as for cudaLaunchKernel. Throws when the launch fails.

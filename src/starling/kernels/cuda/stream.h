@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "starling/kernels/kernel.h"
 #include "starling/tensor/cuda/cuda_error.h"
 
@@ -17,6 +19,14 @@ const T* input(const kernels::Launch& launch, std::size_t i) {
 template <class T>
 T* output(const kernels::Launch& launch, std::size_t i) {
   return static_cast<T*>(launch.out[i]);
+}
+
+// Libraries refuse scratch that does not begin at a multiple of 256 bytes; a launch's does at one of 64.
+inline constexpr std::size_t kLibraryAlignment = 256;
+inline std::size_t library_scratch(std::size_t bytes) { return bytes > 0 ? bytes + kLibraryAlignment : 0; }
+inline void* library_aligned(void* scratch) {
+  const auto at = reinterpret_cast<std::uintptr_t>(scratch);
+  return reinterpret_cast<void*>((at + kLibraryAlignment - 1) / kLibraryAlignment * kLibraryAlignment);
 }
 
 inline bool all_f32(std::span<const kernels::ArgDesc> args) {

@@ -1,22 +1,17 @@
 #include "starling/ops/api/creation.h"
 
-#include <bit>
-
 #include "starling/kernels/cuda/elementwise.h"
 #include "starling/ops/def/creation.h"
 
 namespace starling::kernels {
 namespace {
 
-// Value by its bits, so that infinities and NaN need no names.
-std::string literal(double value) {
-  return fmt::format("__longlong_as_double({}ll)", std::bit_cast<std::int64_t>(value));
-}
-
 std::unique_ptr<Plan> plan_full(const PlanRequest& request) {
   const auto& attrs = request.attrs.as<op::FullAttrs>();
-  return cuda::plan_chain(
-      {.shape = attrs.shape, .operands = {}, .steps = {{literal(attrs.value), {}, attrs.dtype}}, .outputs = {0}});
+  return cuda::plan_chain({.shape = attrs.shape,
+                           .operands = {},
+                           .steps = {{cuda::literal(attrs.value), {}, attrs.dtype, {}}},
+                           .outputs = {0}});
 }
 
 }  // namespace

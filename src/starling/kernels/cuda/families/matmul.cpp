@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "starling/kernels/cuda/activation.h"
 #include "starling/kernels/cuda/product_plans.h"
 #include "starling/kernels/cuda/stream.h"
 #include "starling/kernels/kernel_table.h"
@@ -10,22 +11,14 @@
 namespace starling::kernels {
 namespace {
 
+using cuda::activation_of;
 using cuda::input;
 using cuda::output;
 using cuda::Product;
 using cuda::ProductSpec;
 using cuda::stream_of;
-using device::Activation;
 using device::Epilogue;
 using device::Gemm;
-
-Activation activation_of(Symbol symbol) {
-  const auto& name = symbol.str();
-  return name == "relu"      ? Activation::relu
-         : name == "tanh"    ? Activation::tanh
-         : name == "sigmoid" ? Activation::sigmoid
-                             : Activation::none;
-}
 
 bool fits(std::int64_t a, std::int64_t b, std::int64_t c) {
   return std::max({a, b, c}) <= std::numeric_limits<int>::max();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "starling/kernels/cuda/device/reduce.h"
+#include "starling/kernels/cuda/stages.h"
 #include "starling/kernels/cuda/stream.h"
 #include "starling/kernels/kernel_table.h"
 
@@ -12,6 +13,8 @@ namespace {
 using device::Reduce;
 using device::ReduceAny;
 using device::Reduction;
+
+constexpr std::int64_t kFewTerms = 32;
 
 struct Kind {
   Reduction reduction;
@@ -31,11 +34,38 @@ bool are_neighbours(const Shape& axes) {
   return true;
 }
 
+// Two reductions, one of the other's results.
+std::unique_ptr<Plan> plan_twice(const Reduce& first, const Reduce& second) {
+  const long long between = first.outer * first.inner;
+  const long long pieces = std::max(device::reduce_pieces(first), device::reduce_pieces(second));
+  check_cuda(device::load_reduce(), "loading a kernel");
+  return make_plan(static_cast<std::size_t>(between + pieces) * sizeof(float), [=](const Launch& launch) {
+    auto* scratch = static_cast<float*>(launch.scratch);
+    check_cuda(device::launch_reduce(first, cuda::input<float>(launch, 0), scratch, scratch + between,
+                                     cuda::stream_of(launch)),
+               "launching a reduction");
+    check_cuda(device::launch_reduce(second, scratch, cuda::output<float>(launch, 0), scratch + between,
+                                     cuda::stream_of(launch)),
+               "launching a reduction");
+  });
+}
+
+// Parts into which few long columns are cut, so that they fill the device; 1: not at all.
+long long parts_of(const Reduce& reduce) {
+  constexpr long long kParts = 16, kLong = 256, kColumns = 1 << 13;
+  const bool few = reduce.inner > 1 && reduce.outer * reduce.inner <= kColumns;
+  return few && reduce.terms >= kLong && reduce.terms % kParts == 0 ? kParts : 1;
+}
+
 std::unique_ptr<Plan> plan_neighbours(const PlanRequest& request, const Shape& axes, Kind kind) {
   const Shape& shape = request.in[0].shape;
   Reduce reduce{1, 1, 1, kind.reduction, scale_of(request, kind)};
   for (int d = 0; d < shape.rank(); ++d)
     (d < axes[0] ? reduce.outer : d > axes.back() ? reduce.inner : reduce.terms) *= shape[d];
+  if (const long long parts = parts_of(reduce); parts > 1) {
+    return plan_twice({reduce.outer * parts, reduce.terms / parts, reduce.inner, reduce.reduction, 1.f},
+                      {reduce.outer, parts, reduce.inner, reduce.reduction, reduce.scale});
+  }
   check_cuda(device::load_reduce(), "loading a kernel");
   return make_plan(
       static_cast<std::size_t>(device::reduce_pieces(reduce)) * sizeof(float), [reduce](const Launch& launch) {
@@ -43,6 +73,26 @@ std::unique_ptr<Plan> plan_neighbours(const PlanRequest& request, const Shape& a
                                          static_cast<float*>(launch.scratch), cuda::stream_of(launch)),
                    "launching a reduction");
       });
+}
+
+// True if the axes are the first ones and the last ones: x is [outer, kept, terms] then, as for sums by channel.
+bool are_ends(const Shape& axes, int rank, int& first_kept, int& end_kept) {
+  first_kept = 0;
+  while (first_kept < axes.rank() && axes[first_kept] == first_kept) ++first_kept;
+  end_kept = first_kept + rank - axes.rank();
+  for (int i = first_kept; i < axes.rank(); ++i) {
+    if (axes[i] != end_kept + i - first_kept) return false;
+  }
+  return true;
+}
+
+// The last axes first, then the first ones.
+std::unique_ptr<Plan> plan_ends(const PlanRequest& request, int first_kept, int end_kept, Kind kind) {
+  const Shape& shape = request.in[0].shape;
+  long long outer = 1, kept = 1, terms = 1;
+  for (int d = 0; d < shape.rank(); ++d) (d < first_kept ? outer : d < end_kept ? kept : terms) *= shape[d];
+  return plan_twice({outer * kept, terms, 1, kind.reduction, 1.f},
+                    {1, outer, kept, kind.reduction, scale_of(request, kind)});
 }
 
 std::unique_ptr<Plan> plan_any(const PlanRequest& request, const Shape& axes, Kind kind) {
@@ -73,7 +123,60 @@ auto planner(Kind kind) {
     if (request.out[0].shape.numel() == 0) return make_plan([](const Launch&) {});
     const Shape axes = op::reduced_axes(request.attrs.as<op::ReduceAttrs>().axes, request.in[0].shape.rank(), "reduce");
     if (axes.empty()) return plan_neighbours(request, {0}, kind);  // a scalar
-    return are_neighbours(axes) ? plan_neighbours(request, axes, kind) : plan_any(request, axes, kind);
+    if (are_neighbours(axes)) return plan_neighbours(request, axes, kind);
+    int first_kept = 0, end_kept = 0;
+    if (are_ends(axes, request.in[0].shape.rank(), first_kept, end_kept))
+      return plan_ends(request, first_kept, end_kept, kind);
+    // One thread per result is for few terms each; many are folded by a block per result.
+    const std::int64_t terms = request.in[0].shape.numel() / request.out[0].shape.numel();
+    return terms < kFewTerms ? plan_any(request, axes, kind) : nullptr;
+  };
+}
+
+// Folds of any dtype over any axes; `expression` is what is folded.
+auto folder(cuda::Fold fold, const char* expression = "a", bool tests = false) {
+  return [=](const PlanRequest& request) -> std::unique_ptr<Plan> {
+    const ArgDesc& in = request.in[0];
+    cuda::ChainFold made;
+    made.fold = fold;
+    made.axes = op::reduced_axes(request.attrs.as<op::ReduceAttrs>().axes, in.shape.rank(), "reduce");
+    made.chain = {.shape = in.shape,
+                  .operands = {{in.dtype, in.strides}},
+                  .steps = {{expression, {0}, tests ? DType::boolean : request.out[0].dtype, {}}},
+                  .outputs = {1}};
+    if (!cuda::has_types(made.chain)) return nullptr;
+    return cuda::plan_stages({cuda::fold_stage(made, cuda::plain_pointers(1, 1))});
+  };
+}
+
+// Gradient of max and min: the first element of a result's terms that reaches it gets dy. One thread per result.
+auto backward_planner(bool largest) {
+  return [largest](const PlanRequest& request) -> std::unique_ptr<Plan> {
+    const ArgDesc& x = request.in[1];
+    const char* type = cuda::c_type(x.dtype);
+    if (!type) return nullptr;
+    const Shape axes = op::reduced_axes(request.attrs.as<op::ReduceAttrs>().axes, x.shape.rank(), "reduce");
+    Shape kept;
+    std::string base = "0ll", place = "0ll", decoded;
+    std::int64_t terms = 1;
+    for (int d = x.shape.rank() - 1; d >= 0; --d) {
+      if (std::find(axes.begin(), axes.end(), d) == axes.end()) continue;
+      decoded += fmt::format("    const long long t{0} = r % {1}; r /= {1};\n", d, x.shape[d]);
+      place += fmt::format(" + t{} * {}ll", d, x.strides[d]);
+      terms *= x.shape[d];
+    }
+    for (int d = 0; d < x.shape.rank(); ++d) {
+      if (std::find(axes.begin(), axes.end(), d) != axes.end()) continue;
+      base += fmt::format(" + x{} * {}ll", kept.rank(), x.strides[d]);
+      kept.push_back(x.shape[d]);
+    }
+    const std::string body = fmt::format(
+        "  const long long base = {};\n  bool given = false;\n  for (long long j = 0; j < {}ll; ++j) {{\n"
+        "    long long r = j;\n{}    const long long at = base + {};\n    const {} v = a1[at];\n"
+        "    const bool wins = !given && (v {} a2[i] || v != v);\n    given = given || wins;\n"
+        "    o0[at] = wins ? a0[i] : ({})0;\n  }}",
+        base, terms, decoded, place, type, largest ? ">=" : "<=", type);
+    return cuda::plan_code({kept, {type, type, type}, {type}, body, {}});
   };
 }
 
@@ -83,6 +186,18 @@ void register_cuda_reduce(KernelTable& table) {
   table.add("sum", DeviceKind::cuda, {"reduce", Accepts::contiguous, planner({Reduction::sum, false})});
   table.add("mean", DeviceKind::cuda, {"reduce", Accepts::contiguous, planner({Reduction::sum, true})});
   table.add("max", DeviceKind::cuda, {"reduce", Accepts::contiguous, planner({Reduction::max, false})});
+  const auto add = [&](const char* op, auto plan) {
+    table.add(op, DeviceKind::cuda, {"nvrtc", Accepts::strided, plan});
+  };
+  add("sum", folder(cuda::Fold::sum));
+  add("mean", folder(cuda::Fold::mean));
+  add("max", folder(cuda::Fold::max));
+  add("min", folder(cuda::Fold::min));
+  add("prod", folder(cuda::Fold::prod));
+  add("any", folder(cuda::Fold::sum, "a != T(0)", true));
+  add("all", folder(cuda::Fold::prod, "a != T(0)", true));
+  table.add("max_backward", DeviceKind::cuda, {"nvrtc", Accepts::contiguous, backward_planner(true)});
+  table.add("min_backward", DeviceKind::cuda, {"nvrtc", Accepts::contiguous, backward_planner(false)});
 }
 
 }  // namespace starling::kernels

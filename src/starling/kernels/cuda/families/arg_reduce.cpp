@@ -1,0 +1,47 @@
+#include <algorithm>
+
+#include "starling/kernels/cuda/stages.h"
+#include "starling/ops/api/reduce.h"
+#include "starling/ops/def/reduce.h"
+
+namespace starling::kernels {
+namespace {
+
+// One thread per result walks its terms in order: the first of equal values wins, and NaN over numbers.
+auto planner(bool largest) {
+  return [largest](const PlanRequest& request) -> std::unique_ptr<Plan> {
+    const ArgDesc& x = request.in[0];
+    const char* type = cuda::c_type(x.dtype);
+    if (!type) return nullptr;
+    const Shape axes = op::reduced_axes(request.attrs.as<op::ReduceAttrs>().axes, x.shape.rank(), "reduce");
+    Shape kept;
+    std::string base = "0ll", place = "0ll", decoded;
+    std::int64_t terms = 1;
+    for (int d = x.shape.rank() - 1; d >= 0; --d) {
+      if (std::find(axes.begin(), axes.end(), d) == axes.end()) continue;
+      decoded += fmt::format("    const long long t{0} = r % {1}; r /= {1};\n", d, x.shape[d]);
+      place += fmt::format(" + t{} * {}ll", d, x.strides[d]);
+      terms *= x.shape[d];
+    }
+    for (int d = 0; d < x.shape.rank(); ++d) {
+      if (std::find(axes.begin(), axes.end(), d) != axes.end()) continue;
+      base += fmt::format(" + x{} * {}ll", kept.rank(), x.strides[d]);
+      kept.push_back(x.shape[d]);
+    }
+    const std::string body = fmt::format(
+        "  const long long base = {};\n  {} best = 0; long long found = 0;\n"
+        "  for (long long j = 0; j < {}ll; ++j) {{\n    long long r = j;\n{}    const auto v = a0[base + {}];\n"
+        "    if (j == 0 || v {} best || (v != v && best == best)) {{ best = v; found = j; }}\n  }}\n  o0[i] = found;",
+        base, type, terms, decoded, place, largest ? ">" : "<");
+    return cuda::plan_code({kept, {type}, {"long long"}, body, {}});
+  };
+}
+
+}  // namespace
+
+void register_cuda_arg_reduce(KernelTable& table) {
+  table.add("argmax", DeviceKind::cuda, {"nvrtc", Accepts::strided, planner(true)});
+  table.add("argmin", DeviceKind::cuda, {"nvrtc", Accepts::strided, planner(false)});
+}
+
+}  // namespace starling::kernels

@@ -1,0 +1,58 @@
+#include <algorithm>
+
+#include "starling/kernels/cuda/norm_plans.h"
+#include "starling/kernels/cuda/stream.h"
+
+namespace starling::kernels {
+namespace {
+
+using cuda::input;
+using cuda::output;
+
+std::size_t scratch_of(const device::Norm& norm) {
+  return static_cast<std::size_t>(norm.stats * norm.pieces) * 2 * sizeof(float);
+}
+
+std::unique_ptr<Plan> plan_forward(const PlanRequest& request) {
+  device::Norm norm;
+  const NormView v = norm_view(request.op, {request.in[0].dtype, request.in[0].shape}, request.attrs);
+  if (!cuda::all_f32(request.in) || !cuda::device_norm(v, norm)) return nullptr;
+  if (v.x.numel() == 0) return make_plan([](const Launch&) {});
+  check_cuda(device::load_norm(), "loading a kernel");
+  return make_plan(scratch_of(norm), [norm, residual = request.in.size() > 3](const Launch& launch) {
+    const device::NormForward f{input<float>(launch, 0),
+                                input<float>(launch, 1),
+                                input<float>(launch, 2),
+                                residual ? input<float>(launch, 3) : nullptr,
+                                true,
+                                output<float>(launch, 0),
+                                output<float>(launch, 1),
+                                output<float>(launch, 2)};
+    check_cuda(device::launch_norm_forward(norm, f, static_cast<float*>(launch.scratch), cuda::stream_of(launch)),
+               "launching a kernel");
+  });
+}
+
+std::unique_ptr<Plan> plan_backward(const PlanRequest& request) {
+  device::Norm norm;
+  const NormView v = norm_view(request.op, {request.in[2].dtype, request.in[2].shape}, request.attrs);
+  if (!cuda::all_f32(request.in) || !cuda::device_norm(v, norm)) return nullptr;
+  if (v.x.numel() == 0) return make_plan([](const Launch&) {});
+  check_cuda(device::load_norm(), "loading a kernel");
+  return make_plan(scratch_of(norm), [norm](const Launch& launch) {
+    const device::NormBackward b{input<float>(launch, 0),  input<float>(launch, 1),  input<float>(launch, 2),
+                                 input<float>(launch, 3),  input<float>(launch, 4),  input<float>(launch, 5),
+                                 output<float>(launch, 0), output<float>(launch, 1), output<float>(launch, 2)};
+    check_cuda(device::launch_norm_backward(norm, b, static_cast<float*>(launch.scratch), cuda::stream_of(launch)),
+               "launching a kernel");
+  });
+}
+
+}  // namespace
+
+void register_cuda_batch_norm_relu(KernelTable& table) {
+  table.add("batch_norm_relu", DeviceKind::cuda, {"norm", Accepts::contiguous, plan_forward});
+  table.add("batch_norm_relu_backward", DeviceKind::cuda, {"norm", Accepts::contiguous, plan_backward});
+}
+
+}  // namespace starling::kernels

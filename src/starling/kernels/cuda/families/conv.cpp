@@ -1,0 +1,104 @@
+#include "starling/ops/api/conv.h"
+
+#include "starling/kernels/cuda/activation.h"
+#include "starling/kernels/cuda/conv_plans.h"
+#include "starling/kernels/kernel_table.h"
+#include "starling/ops/def/conv.h"
+
+namespace starling::kernels {
+namespace {
+
+using cuda::ConvPass;
+using cuda::input;
+using cuda::output;
+using cuda::stream_of;
+using device::Conv;
+
+template <class A>
+bool forward_sizes(const PlanRequest& request, Conv& conv) {
+  if (!cuda::all_f32(request.in)) return false;
+  return cuda::device_conv(
+      conv_geometry(request.in[0].shape, request.in[1].shape, request.attrs.as<A>(), request.op.name.c_str()), conv);
+}
+
+template <class A>
+std::unique_ptr<Plan> plan_cudnn_forward(const PlanRequest& request) {
+  Conv conv;
+  if (!forward_sizes<A>(request, conv)) return nullptr;
+  return cuda::plan_cudnn(ConvPass::forward, conv,
+                          cuda::bias_end(request.out[0].shape, request.in.size() == 3,
+                                         cuda::activation_of(request.attrs.as<A>().activation)));
+}
+
+template <class A>
+std::unique_ptr<Plan> plan_direct_forward(const PlanRequest& request) {
+  Conv conv;
+  if (!forward_sizes<A>(request, conv)) return nullptr;
+  if (request.out[0].shape.numel() == 0) return cuda::plan_nothing();
+  check_cuda(device::load_conv(), "loading a kernel");
+  return make_plan([conv, biased = request.in.size() == 3,
+                    activation = cuda::activation_of(request.attrs.as<A>().activation)](const Launch& launch) {
+    check_cuda(device::launch_conv_forward(conv, input<float>(launch, 0), input<float>(launch, 1),
+                                           biased ? input<float>(launch, 2) : nullptr, activation,
+                                           output<float>(launch, 0), stream_of(launch)),
+               "launching a convolution");
+  });
+}
+
+template <class G, ConvPass pass>
+bool backward_sizes(const PlanRequest& request, Conv& conv) {
+  if (!cuda::all_f32(request.in)) return false;
+  const auto& a = request.attrs.as<G>();
+  constexpr bool of_input = pass == ConvPass::input;
+  const Shape& other = request.in[1].shape;
+  return cuda::device_conv(
+      conv_geometry(of_input ? a.shape : other, of_input ? other : a.shape, a, request.op.name.c_str()), conv);
+}
+
+template <class G, ConvPass pass>
+std::unique_ptr<Plan> plan_cudnn_backward(const PlanRequest& request) {
+  Conv conv;
+  if (!backward_sizes<G, pass>(request, conv)) return nullptr;
+  return cuda::plan_cudnn(pass, conv, [](const Launch&) {});
+}
+
+template <class G, ConvPass pass>
+std::unique_ptr<Plan> plan_direct_backward(const PlanRequest& request) {
+  Conv conv;
+  if (!backward_sizes<G, pass>(request, conv)) return nullptr;
+  if (request.out[0].shape.numel() == 0) return cuda::plan_nothing();
+  check_cuda(device::load_conv(), "loading a kernel");
+  return make_plan([conv](const Launch& launch) {
+    const float *dy = input<float>(launch, 0), *other = input<float>(launch, 1);
+    float* result = output<float>(launch, 0);
+    check_cuda(pass == ConvPass::input ? device::launch_conv_input(conv, dy, other, nullptr, result, stream_of(launch))
+                                       : device::launch_conv_weight(conv, dy, other, result, stream_of(launch)),
+               "launching a convolution");
+  });
+}
+
+template <class A>
+void add_forward(KernelTable& table, const char* op) {
+  table.add(op, DeviceKind::cuda, {"cudnn", Accepts::contiguous, plan_cudnn_forward<A>});
+  table.add(op, DeviceKind::cuda, {"direct", Accepts::contiguous, plan_direct_forward<A>});
+}
+
+template <class G, ConvPass pass>
+void add_backward(KernelTable& table, const char* op) {
+  table.add(op, DeviceKind::cuda, {"cudnn", Accepts::contiguous, plan_cudnn_backward<G, pass>});
+  table.add(op, DeviceKind::cuda, {"direct", Accepts::contiguous, plan_direct_backward<G, pass>});
+}
+
+}  // namespace
+
+void register_cuda_conv(KernelTable& table) {
+  add_forward<op::Conv1dAttrs>(table, "conv1d");
+  add_forward<op::Conv2dAttrs>(table, "conv2d");
+  add_forward<op::Conv3dAttrs>(table, "conv3d");
+  add_backward<op::Conv2dGradAttrs, ConvPass::input>(table, "conv2d_backward_input");
+  add_backward<op::Conv3dGradAttrs, ConvPass::input>(table, "conv3d_backward_input");
+  add_backward<op::Conv2dGradAttrs, ConvPass::weight>(table, "conv2d_backward_weight");
+  add_backward<op::Conv3dGradAttrs, ConvPass::weight>(table, "conv3d_backward_weight");
+}
+
+}  // namespace starling::kernels

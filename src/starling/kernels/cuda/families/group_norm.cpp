@@ -1,0 +1,10 @@
+#include "starling/kernels/cuda/norm_plans.h"
+
+namespace starling::kernels {
+
+void register_cuda_group_norm(KernelTable& table) {
+  cuda::add_norm(table, "group_norm");
+  cuda::add_norm(table, "instance_norm");
+}
+
+}  // namespace starling::kernels

@@ -1,0 +1,158 @@
+#include "starling/kernels/cuda/update_code.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "starling/kernels/cuda/elementwise.h"
+
+namespace starling::cuda {
+namespace {
+
+constexpr const char* kMoments = "x1 = F(beta1) * x1 + F(1 - beta1) * g; x2 = F(beta2) * x2 + F(1 - beta2) * g * g;";
+
+std::map<std::string, UpdateCode, std::less<>> make_codes() {
+  std::map<std::string, UpdateCode, std::less<>> codes;
+  codes["momentum_update"] = {
+      "c0 = F(lr);",
+      "g += F(weight_decay) * x0; float d = g;"
+      "if (momentum != 0) { x1 = F(momentum) * x1 + g; d = nesterov ? g + F(momentum) * x1 : x1; }"
+      "x0 -= c0 * d;"};
+  codes["average_update"] = {"c0 = F(lr); c1 = F(1 - lr);", "x0 = c1 * x0 + c0 * g;"};
+  codes["adam_update"] = {
+      "c0 = F(lr / (1 - pow(beta1, t))); c1 = F(1 / (1 - pow(beta2, t))); c2 = F(lr * weight_decay);",
+      std::string("if (decoupled) x0 -= c2 * x0; else g += F(weight_decay) * x0;") + kMoments +
+          "float second = x2; if (amsgrad) second = x3 = fmaxf(x3, x2);"
+          "x0 -= c0 * x1 / (sqrtf(second * c1) + F(eps));"};
+  codes["nadam_update"] = {
+      "const double now = beta1 * (1 - 0.5 * pow(0.96, t * momentum_decay)),"
+      " next = beta1 * (1 - 0.5 * pow(0.96, (t + 1) * momentum_decay));"
+      "c0 = F(lr * (1 - now) / (1 - mu)); c1 = F(lr * next / (1 - mu * next)); c2 = F(1 / (1 - pow(beta2, t)));"
+      "c3 = F(lr * weight_decay);",
+      std::string("if (decoupled) x0 -= c3 * x0; else g += F(weight_decay) * x0;") + kMoments +
+          "const float deviation = sqrtf(x2 * c2) + F(eps); x0 -= c0 * g / deviation; x0 -= c1 * x1 / deviation;"};
+  codes["adamax_update"] = {"c0 = F(lr / (1 - pow(beta1, t)));",
+                            "g += F(weight_decay) * x0; x1 = F(beta1) * x1 + F(1 - beta1) * g;"
+                            "x2 = fmaxf(F(beta2) * x2, fabsf(g) + F(eps)); x0 -= c0 * x1 / x2;"};
+  codes["adagrad_update"] = {"c0 = F(lr / (1 + (t - 1) * lr_decay));",
+                             "g += F(weight_decay) * x0; x1 += g * g; x0 -= c0 * g / (sqrtf(x1) + F(eps));"};
+  codes["adadelta_update"] = {"c0 = F(lr);",
+                              "g += F(weight_decay) * x0; x1 = F(rho) * x1 + F(1 - rho) * g * g;"
+                              "const float u = sqrtf(x2 + F(eps)) / sqrtf(x1 + F(eps)) * g;"
+                              "x2 = F(rho) * x2 + F(1 - rho) * u * u; x0 -= c0 * u;"};
+  codes["rmsprop_update"] = {"c0 = F(lr);",
+                             "g += F(weight_decay) * x0; x1 = F(alpha) * x1 + F(1 - alpha) * g * g; float mean = 0;"
+                             "if (centered) mean = x2 = F(alpha) * x2 + F(1 - alpha) * g;"
+                             "const float variance = x1 - mean * mean;"
+                             "float u = g / (sqrtf(variance < 0 ? 0 : variance) + F(eps));"
+                             "if (momentum != 0) { float& b = centered ? x3 : x2; u = b = F(momentum) * b + u; }"
+                             "x0 -= c0 * u;"};
+  codes["lion_update"] = {"c0 = F(lr);",
+                          "const float c = F(beta1) * x1 + F(1 - beta1) * g, u = c > 0 ? 1.f : c < 0 ? -1.f : c;"
+                          "x1 = F(beta2) * x1 + F(1 - beta2) * g; x0 -= c0 * (u + F(weight_decay) * x0);"};
+  const std::string direction =
+      std::string(kMoments) + "const float u = x1 * c1 / (sqrtf(x2 * c2) + F(eps)) + F(weight_decay) * x0;";
+  codes["lamb_update"] = {"c0 = F(lr); c1 = F(1 / (1 - pow(beta1, t))); c2 = F(1 / (1 - pow(beta2, t)));",
+                          direction + "x0 -= c0 * r * u;", direction + "const float m = u;",
+                          "r = wn > 0 && on > 0 ? wn / on : 1.f;"};
+  codes["lars_update"] = {"c0 = F(lr);", "x1 = F(momentum) * x1 + c0 * r * (g + F(weight_decay) * x0); x0 -= x1;",
+                          "const float m = g;",
+                          "r = wn > 0 && on > 0 ? F(trust) * wn / (on + F(weight_decay) * wn + F(eps)) : 1.f;"};
+  return codes;
+}
+
+std::string constants_of(const Attrs& attrs) {
+  std::string text;
+  for (const auto& field : attrs.type().fields) {
+    if (field.kind == AttrKind::real) {
+      text += fmt::format("  const double {} = {};\n", field.name, literal(attrs.get<double>(field)));
+    } else if (field.kind == AttrKind::boolean) {
+      text += fmt::format("  const bool {} = {};\n", field.name, attrs.get<bool>(field));
+    }
+  }
+  return text;
+}
+
+// The table as device code sees it, and what both kernels begin with: constants, the tensor t and its scalars.
+std::string begin_of(const UpdateSource& source) {
+  std::string text = fmt::format(
+      "#define F(e) ((float)(e))\n"
+      "struct Tensor {{ const float* from[4]; float* to[4]; const float* gradient; long long n; }};\n"
+      "struct Table {{ Tensor tensors[{0}]; int first_block[{0}]; int count; const void* lr; const long long* t;\n"
+      "  const void* mu; const float* factor; const bool* skip; float* norms; }};\n"
+      "extern \"C\" __global__ void __launch_bounds__({1}) run(const __grid_constant__ Table p) {{\n"
+      "  asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");\n"
+      "  asm volatile(\"griddepcontrol.launch_dependents;\" ::: \"memory\");\n",
+      kUpdateTensors, kUpdateThreads);
+  text += constants_of(source.attrs);
+  text += fmt::format(
+      "  __shared__ float shared[4];\n"
+      "  if (threadIdx.x == 0) {{\n"
+      "    const double lr = *(const float*)p.lr, t = p.t ? (double)*p.t : 1.0;\n"
+      "    const double mu = p.mu ? (double)*(const {}*)p.mu : 1.0;\n"
+      "    float c0 = 0, c1 = 0, c2 = 0, c3 = 0;\n    {}\n"
+      "    shared[0] = c0; shared[1] = c1; shared[2] = c2; shared[3] = c3;\n  }}\n  __syncthreads();\n"
+      "  const float c0 = shared[0], c1 = shared[1], c2 = shared[2], c3 = shared[3];\n"
+      "  const float factor = p.factor ? *p.factor : 1.f;\n"
+      "  (void)c0; (void)c1; (void)c2; (void)c3;\n",
+      source.mu_double ? "double" : "float", source.code.constants);
+  return text;
+}
+
+std::string loads(const UpdateSource& source) {
+  std::string text = "    float x0 = 0, x1 = 0, x2 = 0, x3 = 0; (void)x1; (void)x2; (void)x3;\n";
+  for (std::size_t k = 0; k < source.targets; ++k) text += fmt::format("    x{0} = tensor.from[{0}][i];\n", k);
+  return text + "    float g = factor * tensor.gradient[i];\n";
+}
+
+}  // namespace
+
+const UpdateCode* update_code(std::string_view op) {
+  static const auto& codes = *new auto(make_codes());
+  const auto it = codes.find(op);
+  return it == codes.end() ? nullptr : &it->second;
+}
+
+std::string update_source(const UpdateSource& source) {
+  std::string text = begin_of(source);
+  text +=
+      "  int k = 0;\n  while (k + 1 < p.count && p.first_block[k + 1] <= (int)blockIdx.x) ++k;\n"
+      "  const Tensor& tensor = p.tensors[k];\n  const bool skip = p.skip && *p.skip;\n  float r = 1; (void)r;\n";
+  if (!source.code.ratio.empty()) {
+    text += fmt::format(
+        "  float wn = 0, on = 0;\n  for (int b = 0; b < {0}; ++b) {{ wn += p.norms[(k * {0} + b) * 2]; on += "
+        "p.norms[(k * {0} + b) * 2 + 1]; }}\n  wn = sqrtf(wn); on = sqrtf(on);\n  {1}\n",
+        kNormPieces, source.code.ratio);
+  }
+  text += fmt::format(
+      "  const long long first = (long long)((int)blockIdx.x - p.first_block[k]) * {} + threadIdx.x;\n"
+      "  #pragma unroll\n  for (int e = 0; e < 4; ++e) {{\n    const long long i = first + e * {};\n"
+      "    if (i >= tensor.n) break;\n",
+      kUpdateBlock, kUpdateThreads);
+  text += loads(source) + "    if (!skip) { " + source.code.step + " }\n";
+  for (std::size_t k = 0; k < source.targets; ++k) text += fmt::format("    tensor.to[{0}][i] = x{0};\n", k);
+  return text + "  }\n}\n";
+}
+
+// kNormPieces blocks per tensor; each leaves the sums of squares of its part.
+std::string update_norm_source(const UpdateSource& source) {
+  std::string text = begin_of(source);
+  text += fmt::format(
+      "  const int k = blockIdx.x / {0}, piece = blockIdx.x % {0};\n  const Tensor& tensor = p.tensors[k];\n"
+      "  float wn = 0, on = 0;\n"
+      "  for (long long i = (long long)piece * {1} + threadIdx.x; i < tensor.n; i += {0}ll * {1}) {{\n",
+      kNormPieces, kUpdateThreads);
+  text += loads(source) + "    wn += x0 * x0;\n    { " + source.code.measured + " on += m * m; }\n  }\n";
+  text += fmt::format(
+      "  __shared__ float sums[{0}][2];\n"
+      "  for (int s = 16; s > 0; s /= 2) {{ wn += __shfl_down_sync(~0u, wn, s); on += __shfl_down_sync(~0u, on, s); "
+      "}}\n"
+      "  if (threadIdx.x % 32 == 0) {{ sums[threadIdx.x / 32][0] = wn; sums[threadIdx.x / 32][1] = on; }}\n"
+      "  __syncthreads();\n  if (threadIdx.x > 0) return;\n"
+      "  for (int w = 1; w < {0}; ++w) {{ wn += sums[w][0]; on += sums[w][1]; }}\n"
+      "  p.norms[2 * blockIdx.x] = wn; p.norms[2 * blockIdx.x + 1] = on;\n}}\n",
+      kUpdateThreads / 32);
+  return text;
+}
+
+}  // namespace starling::cuda
