@@ -20,8 +20,8 @@ def read_tests(results: pathlib.Path) -> list[tuple[str, str, float, str]]:
             if case.get("result") == "suppressed":  # filtered out or disabled
                 continue
             name = f"{room}/{case.get('classname')}.{case.get('name')}" if room else case.get("name", "?")
-            status = case.get("status", "fail")
-            if case.find("failure") is not None:
+            status = case.get("status", "run")  # pytest tells no status of what passed
+            if case.find("failure") is not None or case.find("error") is not None:
                 status = "fail"
             elif case.find("skipped") is not None and status != "fail":
                 status = "skipped"

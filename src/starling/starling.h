@@ -113,8 +113,9 @@
 #include "starling/optim/schedules.h"
 #include "starling/optim/sgd.h"
 
-// Ranks: collectives, data parallelism, the reducer of gradients.
+// Ranks: collectives, meshes of ranks, data parallelism, the reducer of gradients.
 #include "starling/dist/comm/comm_scope.h"
+#include "starling/dist/mesh/mesh.h"
 #include "starling/dist/strategy/data_parallel.h"
 #include "starling/dist/strategy/gradient_reducer.h"
 

@@ -146,6 +146,32 @@ def flood(pid):
         pass
 
 
+def family_of(pid):
+    """The process, those of its session (mpirun gives every rank a process group of its own), and all their children."""
+    session, parent = {}, {}
+    for entry in pathlib.Path("/proc").iterdir():
+        try:
+            fields = (entry / "stat").read_text().rpartition(")")[2].split() if entry.name.isdigit() else []
+        except OSError:  # it has ended
+            continue
+        if fields:
+            parent[int(entry.name)], session[int(entry.name)] = int(fields[1]), int(fields[3])
+    found = {one for one in session if one == pid or session[one] == pid}
+    while more := {one for one in parent if parent[one] in found} - found:
+        found |= more
+    return found
+
+
+def kill_family(process):
+    """Kills a process that was started in a session of its own, with everything it has started, and waits for it."""
+    for pid in family_of(process.pid):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    process.wait()
+
+
 class Plan:
     """What a seed stands for."""
 
@@ -228,6 +254,7 @@ class Chaos:
             errors="replace",
             env=self.environment(plan),
             stdin=subprocess.DEVNULL,
+            start_new_session=True,
         )
         return process, kills.Log(process)
 
@@ -306,8 +333,7 @@ class Chaos:
         try:
             process.wait(limit)
         except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+            kill_family(process)
             raise Failed(f"{what}: not ended after {limit:.0f} s\n{log.text()}") from None
         log.close()
         return process.returncode

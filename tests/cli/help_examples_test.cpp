@@ -213,6 +213,7 @@ const std::vector<std::pair<const char*, const char*>> kTried = {{"train", ""},
                                                                  {"lr-find", " --steps 20"},
                                                                  {"report", ""},
                                                                  {"completion", ""},
+                                                                 {"layers", ""},
                                                                  {"zoo", ""}};
 
 INSTANTIATE_TEST_SUITE_P(Commands, CliHelpExamples, ::testing::ValuesIn(kTried), [](const auto& info) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "cli/program.h"
+#include "starling/data/formats/npy.h"
+#include "starling/ops/api/creation.h"
 
 namespace starling {
 namespace {
@@ -143,10 +145,108 @@ TEST_F(CliJobErrors, TheFolderHasADefaultAndMustBeOneThatCanBeWritten) {
   EXPECT_TRUE(has(ran.err, "is no folder")) << ran.err;
 }
 
-TEST_F(CliJobErrors, MissingDataIsAFailureWithThePlaceOfTheData) {
+TEST_F(CliJobErrors, MissingDataIsToldAtTheKeyThatNamesIt) {
   const auto ran = validate("model: lenet\ndata: {name: mnist, folder: nowhere}\n");
-  EXPECT_EQ(ran.code, 1);
-  EXPECT_TRUE(has(ran.err, "job.yaml:2:7: [")) << ran.err;
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_TRUE(has(ran.err, "job.yaml:2:29: [")) << ran.err;
+}
+
+TEST_F(CliJobErrors, MistakesInTheDataAreToldAtTheirKey) {
+  std::ofstream(folder_.path() / "t.csv") << "a,b,kind\n1,2,x\n3,4,y\n";
+  const std::string head = "model: {name: mlp, hidden: [4]}\ndata:\n  name: csv\n";
+  const std::vector<std::pair<std::string, std::string>> wrong = {
+      {"  train: [nowhere.csv]\n  label: kind\n", "job.yaml:4:11: [data] expected files like nowhere.csv"},
+      {"  train: [t.csv]\n  label: knd\n", "job.yaml:5:10: [csv] t.csv: expected a column 'knd'"},
+      {"  train: [t.csv]\n  label: kind\n  features: [a, c]\n", "job.yaml:6:17: [csv] t.csv: expected a column 'c'"},
+      {"  train: [t.csv]\n  label: kind\n  label_kind: number\n", "job.yaml:5:10: [csv] t.csv:2: expected a number"},
+      {"  train: [t.csv]\n  label: kind\n  separator: tabb\n", "job.yaml:6:14: [csv] expected a separator"},
+      {"  train: [t.csv]\n  label: kind\n  transforms: [{name: resize, size: [4, 4]}]\n",
+       "job.yaml:6:16: [transform] at place 1"}};
+  for (const auto& [data, told] : wrong) {
+    for (const char* command : {"validate", "train"}) {
+      const auto ran = run(command, head + data);
+      EXPECT_EQ(ran.code, 2) << ran.err;
+      EXPECT_TRUE(has(ran.err, told)) << told << "\n" << ran.err;
+      EXPECT_EQ(lines(ran.err), 1) << ran.err;
+    }
+  }
+}
+
+TEST_F(CliJobErrors, SeveralWorkersTellAMistakeInTheDataOnce) {
+  const std::string job = "model: mlp\ndata: {name: npy, train: [nowhere.npy]}\n";
+  const std::string told = "job.yaml:2:27: [file] expected to open nowhere.npy";
+  const auto threads = run("train", job, "--set distribute.workers=2");
+  EXPECT_EQ(threads.code, 2);
+  EXPECT_EQ(lines(threads.err), 1) << threads.err;
+  EXPECT_TRUE(has(threads.err, told)) << threads.err;
+  const auto processes = run("launch -n 2", job);
+  EXPECT_EQ(processes.code, 2);
+  const auto first = processes.err.find(told);
+  ASSERT_NE(first, std::string::npos) << processes.err;
+  EXPECT_EQ(processes.err.find(told, first + 1), std::string::npos) << processes.err;
+}
+
+TEST_F(CliJobErrors, AMetricThatCannotJudgeIsToldBeforeTraining) {
+  const std::string job =
+      "model: {name: mlp, hidden: [4]}\ndata: {name: synthetic, shape: [1, 4, 4]}\n"
+      "train: {metrics: [accuracy, mae]}\n";
+  const auto checked = validate(job);
+  EXPECT_EQ(checked.code, 2);
+  EXPECT_EQ(lines(checked.err), 1) << checked.err;
+  EXPECT_TRUE(has(checked.err, "job.yaml:3:29: [train] expected metrics for the objective classify")) << checked.err;
+  const auto trained = run("train", job, "--progress plain");
+  EXPECT_EQ(trained.code, 2);
+  EXPECT_EQ(trained.err, checked.err) << "nothing was trained first";
+}
+
+TEST_F(CliJobErrors, LabelsThatAreNoClassesAreFoundWithoutTraining) {
+  Tensor labels = zeros({6}, DType::i64);
+  labels.data<std::int64_t>()[4] = -1;
+  data::write_npy(folder_.path() / "x.npy", zeros({6, 3})).value();
+  data::write_npy(folder_.path() / "y.npy", labels).value();
+  const std::string job = "model: {name: mlp, hidden: [4]}\ndata: {name: npy, train: [x.npy, y.npy]}\n";
+  const auto checked = validate(job);
+  EXPECT_EQ(checked.code, 2) << checked.out;
+  EXPECT_TRUE(has(checked.err, "job.yaml:2:26: [train] expected labels from 0 to learn classes")) << checked.err;
+  EXPECT_EQ(run("train", job, "--progress off").err, checked.err);
+  labels.data<std::int64_t>()[4] = 5;
+  data::write_npy(folder_.path() / "y.npy", labels).value();
+  const auto above = validate(job, "--set data.classes=3");
+  EXPECT_EQ(above.code, 2);
+  EXPECT_TRUE(has(above.err, "--set data.classes: [data] expected labels of 0 to 2, got 0 to 5")) << above.err;
+}
+
+TEST_F(CliJobErrors, MistakesInAListOfLayersAskForNoName) {
+  for (const char* layers : {"    - flaten\n", "    flatten: {}\n", "    []\n", "    - {zzz: {}}\n",
+                             "    - linear:\n      out: 3\n", "    - relu\n     - relu\n"}) {
+    const auto ran = validate(std::string("model:\n  layers:\n") + layers + "data: synthetic\n");
+    EXPECT_EQ(ran.code, 2);
+    EXPECT_EQ(lines(ran.err), 1) << ran.err;
+    EXPECT_FALSE(has(ran.err, "the key 'name'")) << ran.err;
+    EXPECT_LT(ran.err.size(), 300U) << "not all layers are listed: " << ran.err;
+  }
+  EXPECT_TRUE(has(validate("model: {layers: [{relu: {x: 1}}]}\n").err, "expected no options for model.layers.0.relu"));
+}
+
+TEST_F(CliJobErrors, ALinearLayerOnPicturesIsToldToFlattenThem) {
+  const auto ran =
+      validate("model:\n  layers:\n    - conv2d: {out: 4}\n    - relu\n    - linear: {out: 10}\ndata: synthetic\n");
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_TRUE(has(ran.err, "job.yaml:5:7: ") && has(ran.err, "put `- flatten` before this one")) << ran.err;
+}
+
+TEST_F(CliJobErrors, SlipsOfIndentationAreToldAsSuch) {
+  const std::vector<std::pair<std::string, std::string>> slips = {
+      {"model: lenet\ndata:\n  name: synthetic\n   batch: 3\n", "indented deeper than 'name: synthetic' above it"},
+      {"model: lenet\ndata:\n    name: synthetic\n  batch: 3\n", "align 'batch: 3' with the keys"},
+      {"model:\nname: lenet\n", "expected the keys of 'model:' to be indented below it, got 'name'"},
+      {"model:lenet\ndata: synthetic\n", "write a space behind the colon of 'model:lenet'"}};
+  for (const auto& [job, told] : slips) {
+    const auto ran = validate(job);
+    EXPECT_EQ(ran.code, 2);
+    EXPECT_EQ(lines(ran.err), 1) << ran.err;
+    EXPECT_TRUE(has(ran.err, told)) << told << "\n" << ran.err;
+  }
 }
 
 }  // namespace

@@ -189,11 +189,17 @@ TEST(CliDocs, TheReferenceOfOpsIsWhatTheProgramSays) {
       << "run: starling ops --markdown > docs/ops.md";
 }
 
+TEST(CliDocs, TheReferenceOfLayersIsWhatTheProgramSays) {
+  EXPECT_EQ(file_text(std::filesystem::path(STARLING_SOURCE_FOLDER) / "docs" / "layers.md"),
+            run_starling("layers --markdown").out)
+      << "run: starling layers --markdown > docs/layers.md";
+}
+
 TEST(CliHelp, EveryCommandHasExamplesAndEndsWithZero) {
   for (const char* command : {"train",         "eval",          "predict",     "export",       "bench", "ops",
                               "inspect graph", "inspect model", "inspect run", "inspect data", "plot",  "validate",
                               "print-config",  "systems",       "verify",      "doctor",       "runs",  "sweep",
-                              "lr-find",       "report",        "completion",  "zoo"}) {
+                              "lr-find",       "report",        "completion",  "zoo",          "layers"}) {
     const auto ran = run_starling(std::string(command) + " --help");
     EXPECT_EQ(ran.code, 0) << command;
     EXPECT_TRUE(has(ran.out, "Examples:\n  starling " + std::string(command))) << command << "\n" << ran.out;

@@ -123,6 +123,25 @@ TEST_F(CliOwnData, FilesThatAreNoPicturesAreLeftOutAndNamed) {
   EXPECT_TRUE(has(strict.err, ".png") || has(strict.err, ".jpg")) << strict.err;
 }
 
+TEST_F(CliOwnData, AFolderWithoutPicturesIsNoClassAndIsNamed) {
+  for (int i = 0; i < 4; ++i) {
+    write_picture(fmt::format("pictures/blue/{}.png", i), {10, 10, 200}, 16, 16);
+    write_picture(fmt::format("pictures/red/{}.png", i), {200, 10, 10}, 16, 16);
+  }
+  std::filesystem::create_directories(folder_.path() / "pictures" / "green");
+  const std::string run =
+      write_job("empty", std::string(kColours) +
+                             "data: {name: image_folder, folder: '{}/pictures', height: 16, width: 16, batch: 8}\n");
+  const Ran checked = run_starling("validate " + run + ".yaml");
+  EXPECT_EQ(checked.code, 0) << checked.err;
+  EXPECT_TRUE(has(checked.err, "pictures/green has no pictures: it is no class")) << checked.err;
+  const Ran ran = train(run);
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(has(ran.err, "pictures/green has no pictures: it is no class")) << ran.err;
+  EXPECT_EQ(signature(run).at("class_names"), json({"blue", "red"})) << signature(run).dump();
+  EXPECT_TRUE(has(run_starling("inspect data " + path() + "/pictures").out, "0, empty: no class"));
+}
+
 TEST_F(CliOwnData, ArraysOfEveryNumberTrainAndPredictAsTheyLie) {
   std::vector<double> x, y, target;
   for (int i = 0; i < 60; ++i) {

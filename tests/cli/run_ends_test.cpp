@@ -48,6 +48,89 @@ TEST_F(CliRunEnds, AFinishedRunIsKeptAndTellsHowToTrainLonger) {
   EXPECT_EQ(nlohmann::json::parse(summary()).at("steps"), 16);
 }
 
+TEST_F(CliRunEnds, AskingForFewerEpochsLeavesARunAsItIs) {
+  write("train: {epochs: 2}\n");
+  ASSERT_EQ(train().code, 0);
+  const auto text = [&](const char* file) { return file_text(folder_.path() / "runs" / "job" / file); };
+  const std::string job = text("job.yaml"), log = text("log.jsonl");
+  for (const char* fewer :
+       {"--set train.epochs=1", "--set train.steps=3", "--set train.epochs=1 --set distribute.workers=2"}) {
+    const auto again = train(fewer);
+    EXPECT_EQ(again.code, 0) << again.err;
+    EXPECT_TRUE(has(again.err, "runs/job is finished with 2 epochs (8 steps)")) << again.err;
+    EXPECT_TRUE(has(again.err, "train longer by --set train.epochs=4")) << again.err;
+  }
+  EXPECT_EQ(text("job.yaml"), job);
+  EXPECT_EQ(text("log.jsonl"), log);
+}
+
+TEST_F(CliRunEnds, AnUnfinishedRunThatWentFurtherStaysUnfinished) {
+  write("train: {epochs: 5}\n");
+  ASSERT_EQ(train("--pause-after 2").code, 0);
+  const auto fewer = train("--set train.epochs=1");
+  EXPECT_EQ(fewer.code, 0) << fewer.err;
+  EXPECT_TRUE(has(fewer.err, "runs/job is not finished but has 2 epochs")) << fewer.err;
+  EXPECT_TRUE(has(fewer.err, "`starling train runs/job` goes on")) << fewer.err;
+  EXPECT_TRUE(has(run("inspect run runs/job").out, "not finished: step 8")) << run("inspect run runs/job").out;
+}
+
+TEST_F(CliRunEnds, ARunThatWentOnAfterItsSummaryIsToldByWhatIsNewest) {
+  write("train: {epochs: 1}\n");
+  ASSERT_EQ(train().code, 0);
+  const std::string old = summary();
+  ASSERT_EQ(train("--set train.epochs=3 --pause-after 2").code, 0);
+  std::ofstream(folder_.path() / "runs" / "job" / "summary.json") << old;  // as if it had been killed then
+  const auto told = run("inspect run runs/job");
+  EXPECT_EQ(told.code, 0) << told.err;
+  const auto newest = told.out.find("\nsteps         8\n"), older = told.out.find("\nsummary       of step 4, before");
+  EXPECT_NE(newest, std::string::npos) << told.out;
+  EXPECT_LT(newest, older) << told.out;
+  EXPECT_NE(older, std::string::npos) << told.out;
+  const auto listed = nlohmann::json::parse(run("runs --json").out);
+  EXPECT_EQ(listed[0].at("steps"), 8);
+}
+
+TEST_F(CliRunEnds, ALossThatIsNoNumberTellsWhatToTry) {
+  const auto ran = train("--set optimizer.lr=1e30");
+  EXPECT_EQ(ran.code, 1);
+  for (const char* part :
+       {"expected a finite loss", "a lower optimizer.lr than 1e+30", "train.clip_norm: 1", "train.finite_every: 1"})
+    EXPECT_TRUE(has(ran.err, part)) << part << "\n" << ran.err;
+}
+
+TEST_F(CliRunEnds, ARunIsEvaluatedFromAnotherFolder) {
+  data::write_npy(folder_.path() / "x.npy", zeros({6, 3})).value();
+  data::write_npy(folder_.path() / "y.npy", zeros({6}, DType::i64)).value();
+  std::ofstream(folder_.path() / "job.yaml") << "model: {name: mlp, hidden: [4]}\n"
+                                                "data: {name: npy, train: [x.npy, y.npy], test: [x.npy, y.npy]}\n";
+  ASSERT_EQ(train().code, 0);
+  std::filesystem::create_directories(folder_.path() / "other");
+  const auto there = run_starling_in(folder_.path() / "other", "eval ../runs/job");
+  EXPECT_EQ(there.code, 0) << there.err;
+  EXPECT_TRUE(has(there.err, "relative paths of the job are taken from")) << there.err;
+  EXPECT_EQ(there.out, run("eval runs/job").out);
+  const auto on = run_starling_in(folder_.path() / "other", "train ../runs/job --progress off --set train.epochs=2");
+  EXPECT_EQ(on.code, 0) << on.err;
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "other" / "runs")) << "it goes on where it is";
+}
+
+TEST_F(CliRunEnds, ASecondSignalEndsARunWithAWord) {
+  // Steps that take long, so that the first signal is not acted on yet when the second comes.
+  std::ofstream(folder_.path() / "job.yaml") << "model: {name: mlp, hidden: [1000, 1000]}\n"
+                                                "data: {name: synthetic, train_samples: 400, batch: 200}\n"
+                                                "train: {epochs: 100}\ndistribute: {slow: [1000]}\n";
+  const std::string program = testing::program_path().string();
+  const std::string script =
+      "cd '" + folder_.path().string() + "' && { '" + program +
+      "' train job.yaml --progress off 2>err & pid=$!; n=0; while [ ! -s runs/job/log.jsonl ] && "
+      "[ $n -lt 600 ]; do sleep 0.05; n=$((n+1)); done; sleep 0.5; kill -INT $pid; sleep 0.2; "
+      "kill -INT $pid; wait $pid; }";
+  const int status = std::system(script.c_str());
+  EXPECT_EQ(WEXITSTATUS(status), 128 + SIGINT);
+  EXPECT_TRUE(has(file_text(folder_.path() / "err"), "ended at once by a second signal"))
+      << file_text(folder_.path() / "err");
+}
+
 TEST_F(CliRunEnds, AScheduleThatEndsWithTheRunIsSaidToBeWhyItCannotGetLonger) {
   write("train: {epochs: 2}\nschedule: cosine\n");
   ASSERT_EQ(train().code, 0);

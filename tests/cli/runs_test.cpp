@@ -66,6 +66,37 @@ TEST_F(CliRuns, RefusesNamesItDoesNotKnowAndTellsAnEmptyFolder) {
   EXPECT_TRUE(has(sort.err, "did you mean 'test_accuracy'?")) << sort.err;
 }
 
+TEST_F(CliRuns, FiltersRefuseMistypedComparisonsAndTellThatNothingMatches) {
+  ASSERT_EQ(train().code, 0);
+  const auto filter = [&](const std::string& text) {
+    return run_starling("runs " + quoted(runs()) + " --filter '" + text + "'");
+  };
+  const auto mistyped = filter("lr=>0.1");
+  EXPECT_EQ(mistyped.code, 2);
+  EXPECT_TRUE(has(mistyped.err, "got '=>' in 'lr=>0.1' (did you mean '>='?)")) << mistyped.err;
+  EXPECT_EQ(filter("lr===0.1").code, 2);
+  const auto none = filter("lr>5");
+  EXPECT_EQ(none.code, 0);
+  EXPECT_EQ(none.out, "");
+  EXPECT_TRUE(has(none.err, "no run matches lr>5, of 1 in ")) << none.err;
+}
+
+TEST_F(CliRuns, OfMixedStrategiesShowsWhatDiffersAndHowToShowTheRest) {
+  ASSERT_EQ(train().code, 0);
+  ASSERT_EQ(train("--set distribute.strategy=local_sgd --set distribute.workers=2 --set train.folder=" +
+                  quoted(runs() / "second"))
+                .code,
+            0);
+  const auto text = run_starling("runs " + quoted(runs()));
+  EXPECT_TRUE(has(text.out, "strategy") && has(text.out, "--settings NAME,NAME shows them")) << text.out;
+  EXPECT_FALSE(has(text.out, "outer_momentum")) << text.out;
+  EXPECT_TRUE(has(run_starling("runs " + quoted(runs()) + " --csv").out, "distribute.outer_momentum"));
+  EXPECT_TRUE(has(run_starling("runs " + quoted(runs()) + " --settings outer_momentum").out, "outer_momentum"));
+  const auto short_name = run_starling("runs " + quoted(runs()) + " --filter 'lr=0.02' --sort lr");
+  EXPECT_EQ(short_name.code, 0) << "not ambiguous by distribute.outer_lr: " << short_name.err;
+  EXPECT_TRUE(has(short_name.out, "first") && has(short_name.out, "second")) << short_name.out;
+}
+
 TEST_F(CliRuns, ARunPausedAfterAnEpochEndsWithTheSameWeights) {
   ASSERT_EQ(train().code, 0);
   const std::string other = "--set train.folder=" + quoted(runs() / "other");

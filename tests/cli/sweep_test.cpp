@@ -38,7 +38,7 @@ class CliSweep : public ::testing::Test {
 TEST_F(CliSweep, TrainsAllCombinationsAndDoesNotDoSoAgain) {
   const auto first = run_starling("sweep " + job() + " --workers 2");
   ASSERT_EQ(first.code, 0) << first.err;
-  EXPECT_TRUE(has(first.out, "optimizer.lr") && has(first.out, "test_accuracy")) << first.out;
+  EXPECT_TRUE(has(first.out, "  lr  ") && has(first.out, "test_accuracy")) << first.out;
   for (const char* trial : {"trial-001", "trial-002"}) {
     EXPECT_TRUE(has(first.err, std::string(trial) + " (lr=")) << first.err;
     EXPECT_TRUE(std::filesystem::exists(sweep() / trial / "summary.json"));
@@ -69,10 +69,19 @@ TEST_F(CliSweep, TakesFurtherKindsAndAnyOrderOfSettings) {
 
 TEST_F(CliSweep, ATrialThatFailsIsToldAndDoesNotEndTheSweep) {
   const auto ran = run_starling("sweep " + job() + " --vary optimizer.lr=1e30,0.01 --set train.epochs=2");
-  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.code, 1) << ran.err;
   EXPECT_TRUE(has(ran.err, "trial-001 (lr=1e+30): failed: [train] expected")) << ran.err;
   EXPECT_TRUE(has(ran.err, "1 of 2 trials failed")) << ran.err;
   EXPECT_LT(ran.out.find("trial-002  finished"), ran.out.find("trial-001  failed")) << ran.out;
+}
+
+TEST_F(CliSweep, TriesListsAndFitsItsTableToTheTerminal) {
+  const auto ran = testing::run_shell_in(
+      folder_.path(), "COLUMNS=60 starling sweep " + job() + " --vary 'model.hidden=[4],[4, 4]' --set train.epochs=1");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(has(ran.out, "  [4]  ") && has(ran.out, "  [4,4]  ")) << ran.out;
+  std::istringstream lines(ran.out.substr(0, ran.out.find("curves of")));
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 60U) << line;
 }
 
 TEST_F(CliSweep, TellsAWrongSettingBeforeAnythingRuns) {

@@ -49,6 +49,26 @@ TEST_F(CliTerminal, TheTableOfRunsFitsAndNamesWhatItHasNoRoomFor) {
   EXPECT_TRUE(has(run("COLUMNS=80 starling runs --settings beta1").out, "started")) << "what is asked for stays whole";
 }
 
+TEST_F(CliTerminal, TablesFitEightyColumns) {
+  std::ofstream(folder_.path() / "wide.yaml")
+      << "model: {name: mlp, hidden: [4]}\ndistribute: {workers: 2, strategy: local_sgd}\n"
+         "data: {name: synthetic, train_samples: 40, test_samples: 20, shape: [1, 4, 4], batch: 20}\n";
+  ASSERT_EQ(run("starling train --progress off wide.yaml").code, 0);
+  std::ofstream table(folder_.path() / "t.csv");
+  table << "a,words,gaps\n";
+  for (int i = 0; i < 9; ++i) table << i << ",a rather long cell of the table number " << i << ",NA\n";
+  table.close();
+  for (const char* call : {"zoo resnet18", "zoo", "layers", "layers conv2d", "print-config wide.yaml",
+                           "inspect run runs/wide", "inspect data t.csv", "systems", "verify wide.yaml"}) {
+    const auto ran = run(std::string("COLUMNS=80 starling ") + call);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_LE(widest(ran.out), 80U) << call << "\n" << ran.out;
+  }
+  const std::string whole = run("starling layers conv2d").out;
+  EXPECT_TRUE(has(whole, "lecun_normal, orthogonal, sparse, identity, dirac")) << "nothing is broken in files";
+  EXPECT_TRUE(has(run("starling inspect data t.csv").out, "gaps    nothing")) << run("starling inspect data t.csv").out;
+}
+
 TEST_F(CliTerminal, LinesOfSystemsAreBrokenBetweenWords) {
   const std::string narrow = run("COLUMNS=80 starling systems | grep -v '\\$'").out;
   EXPECT_LE(widest(narrow), 80U) << narrow;

@@ -79,7 +79,7 @@ TEST_F(CliTrain, NamesLineColumnAndNearestKeyOfABadJob) {
 
 TEST_F(CliTrain, FailsInOneLineWhenTheDataIsNotThere) {
   const auto ran = run_starling("train " + write_job("epochs: 1") + " --set data.folder=/nowhere");
-  EXPECT_EQ(ran.code, 1);
+  EXPECT_EQ(ran.code, 2);
   EXPECT_EQ(ran.err.find("starling: "), 0U) << ran.err;
   EXPECT_NE(ran.err.find("dataset-fashion-mnist"), std::string::npos) << ran.err;
 }

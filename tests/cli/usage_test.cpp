@@ -45,6 +45,10 @@ TEST(CliUsage, NamesWhatIsMissingAndTheHelpThatTellsMore) {
   const auto group = run_starling("inspect");
   EXPECT_EQ(group.code, 2);
   EXPECT_TRUE(has(group.err, "behind `starling inspect`") && has(group.err, "graph")) << group.err;
+  EXPECT_TRUE(has(group.err, "got none, as in `starling inspect run runs/")) << group.err;
+  EXPECT_TRUE(has(run_starling("inspect foo").err, "behind `starling inspect`, got 'foo'"));
+  EXPECT_TRUE(has(run_starling("inspect modl x").err, "got 'modl' (did you mean 'model'?)"));
+  EXPECT_TRUE(has(run_starling("inspect --help").out, "Examples:\n  starling inspect run"));
 }
 
 TEST(CliUsage, TellsWhereAMisplacedOptionBelongs) {

@@ -188,6 +188,28 @@ inline void all_send_first(Comm& comm) {
   }
 }
 
+// Three times as many as a pair of ranks has slots for; the last one is waited for first.
+inline void many_messages(Comm& comm) {
+  if (comm.size() < 2) return;
+  constexpr std::int64_t kMessages = 24;
+  const int next = (comm.rank() + 1) % comm.size(), previous = (comm.rank() + comm.size() - 1) % comm.size();
+  std::vector<std::vector<float>> sent, received;
+  std::vector<Work> works;
+  for (std::int64_t i = 0; i < kMessages; ++i) {
+    const auto data = input<float>(comm.rank() + static_cast<int>(i), 1 + 211 * i);
+    sent.emplace_back(data.begin(), data.end());
+    received.emplace_back(sent.back().size());
+  }
+  for (const auto& data : sent)
+    works.push_back(comm.send(data.data(), static_cast<std::int64_t>(data.size()), DType::f32, next));
+  for (auto& data : received)
+    works.push_back(comm.recv(data.data(), static_cast<std::int64_t>(data.size()), DType::f32, previous));
+  for (auto work = works.rbegin(); work != works.rend(); ++work) work->wait();
+  for (std::int64_t i = 0; i < kMessages; ++i)
+    EXPECT_TRUE(
+        same_bits(received[static_cast<std::size_t>(i)], input<float>(previous + static_cast<int>(i), 1 + 211 * i)));
+}
+
 inline void posted_receive(Comm& comm) {
   if (comm.size() < 2) return;
   std::int64_t word = comm.rank() == 0 ? 42 : 0;
@@ -347,6 +369,7 @@ inline std::vector<Check> checks() {
       {"GatherPutsPiecesInRankOrderOnTheRoot", gather},
       {"ScatterGivesEachRankItsPieceOfTheRoots", scatter},
       {"RanksThatAllSendBeforeTheyReceiveDoNotBlock", all_send_first},
+      {"ManyMessagesToOneRankStartBeforeAnyIsReceived", many_messages},
       {"APostedReceiveDoesNotHoldUpItsSender", posted_receive},
       {"ManyOperationsMayBeOutstandingAndAreWaitedForInAnyOrder", many_outstanding},
       {"DifferentOperationsMayBeUnderWayAtOnce", mixed_outstanding},

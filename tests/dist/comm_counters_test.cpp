@@ -23,6 +23,15 @@ class Laws : public ::testing::TestWithParam<std::tuple<Backend, int>> {
     for (const auto& comm : comms) counters.push_back(comm->journal().counters(op));
     return counters;
   }
+
+  // Of one all-reduce of so many f64.
+  static std::vector<OpCounters> count_of(std::int64_t elements) {
+    return count(CommOp::all_reduce, [elements](Comm& comm) {
+      std::vector<double> data(static_cast<std::size_t>(elements), 1.0);
+      comm.all_reduce(data.data(), data.data(), elements, DType::f64, ReduceOp::sum).wait();
+      comm.barrier().wait();
+    });
+  }
 };
 
 INSTANTIATE_TEST_SUITE_P(Backends, Laws,
@@ -92,6 +101,7 @@ TEST_P(Laws, ReduceScatterAllGatherAndAllToAllSendHalfOfAnAllReduce) {
       EXPECT_EQ(c.bytes_sent, (world() - 1) * 400) << name(op);
       EXPECT_EQ(c.bytes_received, (world() - 1) * 400) << name(op);
       EXPECT_EQ(c.steps, world() == 1 ? 0u : 1u) << name(op);
+      EXPECT_EQ(c.messages, world() - 1) << name(op);
     }
   }
 }
@@ -106,6 +116,8 @@ TEST_P(Laws, BroadcastSendsFromTheRootAlone) {
     const bool root = r + 1 == counters.size();
     EXPECT_EQ(counters[r].bytes_sent, root ? (world() - 1) * 1000 : 0u);
     EXPECT_EQ(counters[r].bytes_received, root ? 0u : 1000u);
+    EXPECT_EQ(counters[r].messages, root ? world() - 1 : 0u);
+    EXPECT_EQ(counters[r].steps, world() == 1 ? 0u : 1u);
   }
 }
 
@@ -123,6 +135,9 @@ TEST_P(Laws, GatherAndScatterMoveEachPieceOnce) {
       const std::uint64_t in = op == CommOp::gather ? counters[r].bytes_received : counters[r].bytes_sent;
       EXPECT_EQ(out, r == 0 ? 0 : elsewhere) << name(op) << " on rank " << r;
       EXPECT_EQ(in, r == 0 ? at_root : 0) << name(op) << " on rank " << r;
+      const std::uint64_t sends = op == CommOp::gather ? (r == 0 ? 0 : 1) : (r == 0 ? world() - 1 : 0);
+      EXPECT_EQ(counters[r].messages, sends) << name(op) << " on rank " << r;
+      EXPECT_EQ(counters[r].steps, world() == 1 ? 0u : 1u) << name(op) << " on rank " << r;
     }
   }
 }
@@ -138,6 +153,35 @@ TEST_P(Laws, FewShardsAreReadByEveryRank) {
     const std::uint64_t law = kShards * (world() - 1) * kFew * 4;  // small: every rank reads all shards
     EXPECT_EQ(c.bytes_sent, law);
     EXPECT_EQ(c.bytes_received, law);
+    EXPECT_EQ(c.steps, world() == 1 ? 0u : 1u);
+    EXPECT_EQ(c.messages, world() - 1);
+  }
+}
+
+// Small buffers take one step, large ones, whether read in place or through chunks, two, however many chunks there are.
+TEST_P(Laws, StepsAndMessagesFollowFromTheWayOfTheBuffer) {
+  for (const std::int64_t count : {3, 500, 20'000, 400'000}) {
+    const auto counters = count_of(count);
+    const std::uint64_t phases = count * 8 <= 8192 ? 1 : 2;
+    for (const OpCounters& c : counters) {
+      EXPECT_EQ(c.steps, world() == 1 ? 0u : phases) << count;
+      EXPECT_EQ(c.messages, phases * (world() - 1)) << count;
+    }
+  }
+}
+
+// A rank without a piece hands nothing over.
+TEST_P(Laws, EmptyPiecesAreNoMessages) {
+  const auto counters = count(CommOp::all_gather, [](Comm& comm) {
+    std::vector<std::int64_t> counts(static_cast<std::size_t>(comm.size()), 4000);
+    counts[0] = 0;
+    std::vector<double> own(4000), all(4000 * counts.size());
+    comm.all_gather(own.data(), all.data(), counts, DType::f64).wait();
+    comm.barrier().wait();
+  });
+  for (std::size_t r = 0; r < counters.size(); ++r) {
+    EXPECT_EQ(counters[r].messages, r == 0 ? 0 : world() - 1) << r;
+    EXPECT_EQ(counters[r].steps, world() == 1 ? 0u : 1u) << r;
   }
 }
 
@@ -156,6 +200,11 @@ TEST_P(Laws, MessagesAreCountedOnBothSides) {
   EXPECT_EQ(sends.front().bytes_sent, moved);
   EXPECT_EQ(receives.back().bytes_received, moved);
   EXPECT_EQ(sends.back().bytes_sent + receives.front().bytes_received, 0u);
+  const std::uint64_t three = world() == 1 ? 0 : 3;
+  EXPECT_EQ(sends.front().messages, three);
+  EXPECT_EQ(sends.front().steps, three);
+  EXPECT_EQ(receives.back().steps, three);
+  EXPECT_EQ(receives.back().messages, 0u);
 }
 
 // Buffers in arenas are reduced in place, by owners of equal pieces, whichever process does so.

@@ -26,7 +26,8 @@ Comms nccl_comms(FakeNccl& fake, int world, milliseconds deadline = milliseconds
       try {
         auto api = std::make_shared<NcclApi>(fake.api(rank));
         if (mutate) mutate(*api, rank);
-        comms[r] = make_nccl_comm(api, std::move(control[r]), {.device = rank, .producer = nullptr});
+        comms[r] = make_nccl_comm(api, std::move(control[r]),
+                                  {.device = rank, .producer = nullptr, .join_deadline = deadline});
       } catch (...) {
         errors[r] = std::current_exception();
       }
@@ -103,6 +104,16 @@ bool step(FakeNccl& fake, Comm& comm) {
   }
   comm.barrier().wait();
   return right;
+}
+
+TEST(Nccl, ARankThatNeverComesIsMissedAtTheDeadlineOfTheJoinNotOfTheGroup) {
+  FakeNccl fake(2);
+  Comms control = make_thread_comms(2, {.deadline = kNoDeadline});
+  const auto join = [&] {
+    (void)make_nccl_comm(std::make_shared<NcclApi>(fake.api(0)), std::move(control[0]),
+                         {.device = 0, .producer = nullptr, .join_deadline = milliseconds(100)});
+  };
+  EXPECT_THROW(join(), Error);
 }
 
 TEST(Nccl, ComputesWhatTheOthersDoAndLeavesNothingBehind) {

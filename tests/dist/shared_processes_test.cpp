@@ -197,9 +197,8 @@ TEST(SharedProcess, AStoppedRankIsMissedAtTheDeadline) {
   EXPECT_TRUE(contains(ranks.report(0), "the deadline has passed; not arrived: rank 1"));
 }
 
-// It would write into buffers that others have got back long ago.
-TEST(SharedProcess, ARankStoppedInsideAVisitNeverGoesOn) {
-  RankProcesses ranks(2);
+// Rank 1 is stopped inside a visit while rank 0 breaks the world and drains it.
+void stop_inside_a_visit(RankProcesses& ranks, milliseconds patience) {
   ranks.start_all([&](int rank) {
     const auto store = make_file_store(ranks.folder() + "/store");
     std::shared_ptr<Mapping> mapping;
@@ -209,7 +208,7 @@ TEST(SharedProcess, ARankStoppedInsideAVisitNeverGoesOn) {
     } else {
       mapping = Mapping::open(store->get("memory", kLong));
     }
-    SharedWorld world(mapping, rank, 0);
+    SharedWorld world(mapping, rank, 0, SharedWorld::Reach::arenas, patience);
     world.await_all(CommClock::now() + kLong);
     if (rank == 1) {
       const SharedWorld::Visit visit(world);
@@ -223,11 +222,28 @@ TEST(SharedProcess, ARankStoppedInsideAVisitNeverGoesOn) {
     world.drain();
     return "drained";
   });
+}
+
+// It would write into buffers that others have got back long ago.
+TEST(SharedProcess, ARankStoppedInsideAVisitNeverGoesOn) {
+  RankProcesses ranks(2);
+  stop_inside_a_visit(ranks, SharedWorld::kVisitPatience);
   ASSERT_TRUE(ranks.await(0, kLong));
   EXPECT_EQ(ranks.report(0), "drained");
   ranks.kill(1, SIGCONT);
   ASSERT_TRUE(ranks.await(1, kLong));
   EXPECT_EQ(ranks.report(1), "");
+}
+
+TEST(SharedProcess, ARankHeldInsideAVisitIsWaitedForWhereNobodyIsSupervised) {
+  RankProcesses ranks(2);
+  stop_inside_a_visit(ranks, milliseconds(0));
+  EXPECT_FALSE(ranks.await(0, milliseconds(1'200)));
+  ranks.kill(1, SIGCONT);
+  ASSERT_TRUE(ranks.await(1, kLong));
+  EXPECT_EQ(ranks.report(1), "went on");
+  ASSERT_TRUE(ranks.await(0, kLong));
+  EXPECT_EQ(ranks.report(0), "drained");
 }
 
 TEST(SharedProcess, ARankThatExitsWithoutLeavingIsNamedAndOneThatLeavesIsNot) {

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <latch>
+#include <map>
 #include <thread>
 
 #include "dist/comm_conformance.h"
@@ -52,18 +54,22 @@ TEST_P(EveryAlgorithm, ConformsAndCountsWhatItsScheduleSays) {
       default: return conformance::barrier(comm);
     }
   });
-  // The journals' byte counts equal the network's, except for the initial rendezvous.
-  std::uint64_t counted = 0, carried = 0, meeting = 0;
+  // The journals' counts equal the network's, except for the initial rendezvous.
+  std::uint64_t counted = 0, carried = 0, meeting = 0, messages = 0, carried_messages = 0, meeting_messages = 0;
   for (const auto& comm : comms) counted += comm->journal().total().bytes_sent;
+  for (const auto& comm : comms) messages += comm->journal().total().messages;
   const auto apart = make_memory_network(world);
   (void)make_transport_comms(apart, world, options);
   for (int from = 0; from < world; ++from) {
     for (int to = 0; to < world; ++to) {
       carried += network->link_bytes(from, to);
       meeting += apart->link_bytes(from, to);
+      carried_messages += network->link_messages(from, to);
+      meeting_messages += apart->link_messages(from, to);
     }
   }
   EXPECT_EQ(counted, carried - meeting);
+  EXPECT_EQ(messages, carried_messages - meeting_messages);
 }
 
 INSTANTIATE_TEST_SUITE_P(Algorithms, EveryAlgorithm,
@@ -73,6 +79,26 @@ INSTANTIATE_TEST_SUITE_P(Algorithms, EveryAlgorithm,
                            return f.name + "_" + std::string(name(f.op)) + "_P" +
                                   std::to_string(std::get<1>(info.param));
                          });
+
+TEST(TransportComm, CountsARoundOfItsScheduleAsAStepWhenItBegins) {
+  for (const std::uint64_t world : {2, 4, 8}) {
+    const auto log2 = static_cast<std::uint64_t>(std::bit_width(world) - 1);
+    const std::map<std::string, std::uint64_t> rounds = {{"ring", 2 * (world - 1)},      {"direct", 2},
+                                                         {"halving_doubling", 2 * log2}, {"recursive_doubling", log2},
+                                                         {"linear", 2 * (world - 1)},    {"one_shot", 1}};
+    for (const auto& [algorithm, steps] : rounds) {
+      const int size = static_cast<int>(world);
+      const Comms comms = make_transport_comms(make_memory_network(size), size,
+                                               with_test_costs(forcing(CommOp::all_reduce, algorithm)));
+      run_ranks(comms, [](Comm& comm) {
+        std::vector<double> data(800, 1.0);
+        comm.all_reduce(data.data(), data.data(), 800, DType::f64, ReduceOp::sum).wait();
+      });
+      for (const auto& comm : comms)
+        EXPECT_EQ(comm->journal().counters(CommOp::all_reduce).steps, steps) << algorithm << " of " << world;
+    }
+  }
+}
 
 TEST(TransportComm, CarriesExactlyNBytesPerLinkOfAChain) {
   constexpr std::int64_t kCount = 10'007;

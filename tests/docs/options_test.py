@@ -27,9 +27,9 @@ def help_of(command: str) -> str:
 
 
 def unknown_parts(text: str) -> list[str]:
-    """Calls of commands or options that do not exist."""
+    """Calls of commands or options that do not exist. Blocks of Python call the package, not the program."""
     found = []
-    for match in CALL.finditer(text):
+    for match in CALL.finditer(re.sub(r"```python\n.*?```", "", text, flags=re.DOTALL)):
         command, rest = match[1], match[2]
         if command in ("help",) or command.startswith("-"):
             continue

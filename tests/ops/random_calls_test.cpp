@@ -8,6 +8,7 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "ops/op_checks.h"
 #include "starling/kernels/eager.h"
@@ -27,6 +28,11 @@ struct RandomCall {
   OpCase sample;
   DType floats;
   std::vector<Tensor> in{};
+  // Where a few elements of one operand are not finite and may spread: the operands with other numbers in their place.
+  std::vector<std::vector<Tensor>> finite{};
+  bool nan = false;                    // they are NaN
+  std::size_t which = 0;               // the operand
+  std::vector<std::int64_t> places{};  // of the elements in it
 };
 
 class Caller {
@@ -42,10 +48,18 @@ class Caller {
       if (in.shape.numel() > kMostElements) return call;
     }
     call.in = draw(call.sample, call.floats, static_cast<unsigned>(random_())).in;
-    if (chance(3) && (op.elementwise() || !spreads_freely(op))) {
-      for (auto& x : call.in) put_edges(x, op.elementwise() && is_one_product(op));
+    if (chance(3)) {
+      if (!op.elementwise() && spreads_freely(op)) {
+        put_few(call);
+      } else {
+        const Edges edges = op.elementwise() && is_one_product(op) ? Edges::all
+                            : !op.elementwise() && takes_small(op) ? Edges::small
+                                                                   : Edges::special;
+        for (auto& x : call.in) put_edges(x, edges);
+      }
     }
     for (auto& x : call.in) x = in_other_memory(x);
+    if (!call.finite.empty()) return call;
     if (chance(40) && !call.in.empty()) call.in.pop_back();
     if (chance(60)) call.in.push_back(call.in.empty() ? zeros({2}) : call.in.back());
     if (chance(25) && !call.in.empty()) replace(call.in[pick(call.in.size())]);
@@ -139,24 +153,38 @@ class Caller {
 
   // Families in which a number that is not finite reaches other elements in the fast kernel than in the reference: it
   // is multiplied by the zeros of padding, of masks and of weights that one of them skips, or decides a comparison.
+  // Their laws are those of spread_wrongly().
   static bool spreads_freely(const OpDef& op) {
     constexpr std::string_view families[] = {
-        "conv",       "local_", "interpolate", "attention", "_layer", "ctc",  "_update", "batch_norm_infer_backward",
-        "matmul_act", "linear", "svd",         "qr",        "det",    "eigh", "pinv"};
+        "conv",       "local_", "interpolate", "attention", "_layer", "ctc", "_update", "batch_norm_infer_backward",
+        "matmul_act", "linear", "svd",         "qr",        "det",    "pinv"};
     const auto in = [&](std::string_view family) { return op.name.find(family) != std::string::npos; };
-    return std::any_of(std::begin(families), std::end(families), in);
+    return op.name.starts_with("eigh") || std::any_of(std::begin(families), std::end(families), in);
   }
 
-  // Puts NaN, infinities, -0 and, if `extremes`, subnormal numbers and the ends of the dtype at about a third of the
-  // elements of a float operand.
-  void put_edges(Tensor& x, bool extremes) {
+  // False for ops that divide by what they are given, or take its root: a subnormal number overflows there, in f32 or
+  // in the reference's f64 alone, or decides whether a matrix is refused.
+  static bool takes_small(const OpDef& op) {
+    constexpr std::string_view families[] = {"_backward", "cholesky", "inverse", "solve", "fused"};
+    const auto in = [&](std::string_view family) { return op.name.find(family) != std::string::npos; };
+    return std::none_of(std::begin(families), std::end(families), in);
+  }
+
+  enum class Edges {
+    special,
+    small,
+    all
+  };  // NaN, infinities, 0, 1; subnormal numbers, too; the ends of the dtype, too
+
+  // Puts such numbers at about a third of the elements of a float operand.
+  void put_edges(Tensor& x, Edges edges) {
     if (!is_float(x.dtype())) return;
     auto values = x.to_vector();
-    for (auto& v : values) v = chance(3) ? edge_value(x.dtype(), extremes) : v;
+    for (auto& v : values) v = chance(3) ? edge_value(x.dtype(), edges) : v;
     x = from_doubles(values, x.shape(), x.dtype());
   }
 
-  double edge_value(DType dtype, bool extremes) {
+  double edge_value(DType dtype, Edges edges) {
     struct Ends {
       double least, normal, most;
     };
@@ -164,7 +192,37 @@ class Caller {
         f64{0x1p-1074, DBL_MIN, DBL_MAX};
     const Ends& ends = dtype == DType::f16 ? f16 : dtype == DType::bf16 ? bf16 : dtype == DType::f32 ? f32 : f64;
     const double others[] = {NAN, HUGE_VAL, 0, 1, ends.least, ends.normal, ends.most};
-    return (chance(2) ? -1 : 1) * others[pick(extremes ? std::size(others) : 4)];
+    constexpr std::size_t kinds[] = {4, 6, 7};
+    return (chance(2) ? -1 : 1) * others[pick(kinds[static_cast<std::size_t>(edges)])];
+  }
+
+  // Puts NaN or an infinity at one to three elements of one float operand; in their place the call's finite operands
+  // have what was there and numbers that are far from it on either side.
+  void put_few(RandomCall& call) {
+    std::vector<std::size_t> floats;
+    for (std::size_t i = 0; i < call.in.size(); ++i) {
+      if (is_float(call.in[i].dtype()) && call.in[i].numel() > 0) floats.push_back(i);
+    }
+    if (floats.empty()) return;
+    const std::size_t which = floats[pick(floats.size())];
+    const Tensor whole = call.in[which];
+    const double special = chance(2) ? NAN : edge_value(whole.dtype(), Edges::special);
+    std::vector<std::size_t> places;
+    for (std::size_t i = 0, few = 1 + pick(3); i < few; ++i)
+      places.push_back(pick(static_cast<std::size_t>(whole.numel())));
+    const auto with = [&](std::optional<double> number) {
+      auto values = whole.to_vector();
+      for (const std::size_t at : places) values[at] = number.value_or(values[at]);
+      return from_doubles(values, whole.shape(), whole.dtype());
+    };
+    for (const auto& number : {std::optional<double>(), std::optional(40.0), std::optional(-40.0)}) {
+      call.finite.push_back(call.in);
+      call.finite.back()[which] = with(number);
+    }
+    call.in[which] = with(special);
+    call.nan = std::isnan(special);
+    call.which = which;
+    call.places.assign(places.begin(), places.end());
   }
 
   // Reversed dimensions, every second element of a larger tensor, or as it is.
@@ -263,6 +321,99 @@ double tolerance(const RandomCall& call, std::span<const Tensor> out) {
   return allowed;
 }
 
+// Elements that differ in any bit between results of the reference for the finite operands: those that depend on what
+// is not finite in the call. Empty: an output changed its type, or the reference refuses.
+std::vector<std::vector<bool>> dependent(const RandomCall& call) {
+  const kernels::ReferenceScope reference;
+  std::vector<TensorList> results;
+  for (const auto& in : call.finite) {
+    const Outcome made = run({call.op, call.sample, call.floats, in});
+    if (!made.values) return {};
+    results.push_back(*made.values);
+  }
+  std::vector<std::vector<bool>> all;
+  for (std::size_t o = 0; o < results[0].size(); ++o) {
+    const auto first = results[0][o].to_vector();
+    std::vector<bool> differs(first.size());
+    for (const auto& result : results) {
+      const auto other = result[o].to_vector();
+      if (other.size() != first.size()) return {};
+      for (std::size_t i = 0; i < first.size(); ++i)
+        differs[i] = differs[i] || !(first[i] == other[i] || (std::isnan(first[i]) && std::isnan(other[i])));
+    }
+    all.push_back(std::move(differs));
+  }
+  return all;
+}
+
+bool is_one_of(const OpDef& op, std::initializer_list<std::string_view> families) {
+  return std::any_of(families.begin(), families.end(),
+                     [&](std::string_view family) { return op.name.find(family) != std::string::npos; });
+}
+
+// NaN is lost, or a matrix it is in gets factors, where it is compared: maxima in rules of updates, pivots, and losses
+// that are left out if they are not finite.
+bool loses_nan(const OpDef& op) { return is_one_of(op, {"svd", "qr", "det", "pinv", "eigh", "adam", "ctc"}); }
+
+// Dimension of the first operand and of the results that counts samples, which have nothing to do with each other; -1:
+// unknown.
+int sample_axis(const OpDef& op) {
+  if (is_one_of(op, {"_backward", "_tangent", "_derivative", "recurrence"})) return -1;
+  if (is_one_of(op, {"_layer"})) return 1;
+  return is_one_of(op, {"conv", "local_", "interpolate", "attention", "matmul_act", "linear"}) ? 0 : -1;
+}
+
+std::int64_t index_along(const Shape& shape, int axis, std::int64_t place) {
+  for (int d = shape.rank() - 1; d > axis; --d) place /= shape[d];
+  return place % shape[axis];
+}
+
+// Numbers of the first operand that are not finite leave other samples than their own alone. Empty: so they do.
+std::string spoilt_sample(const RandomCall& call, const Tensor& got, const Tensor& want, double allowed) {
+  const int axis = sample_axis(*call.op);
+  const Shape& in = call.in[0].shape();
+  if (axis < 0 || call.which != 0 || in.rank() <= axis + 1 || got.rank() != in.rank() || got.size(axis) != in[axis])
+    return {};
+  std::set<std::int64_t> spoilt;
+  for (const std::int64_t place : call.places) spoilt.insert(index_along(in, axis, place));
+  const auto a = got.to_vector(), b = want.to_vector();
+  double largest = 1;
+  for (double v : b) largest = std::isfinite(v) ? std::max(largest, std::abs(v)) : largest;
+  for (std::int64_t i = 0; i < got.numel(); ++i) {
+    const double is = a[static_cast<std::size_t>(i)], be = b[static_cast<std::size_t>(i)];
+    if (spoilt.contains(index_along(got.shape(), axis, i)) || !std::isfinite(be)) continue;
+    if (!(std::abs(is - be) <= allowed * largest))
+      return fmt::format("expected {} at {} of another sample, got {}", be, i, is);
+  }
+  return {};
+}
+
+// An element that depends on NaN, and is NaN by the reference, is not finite. Empty: so it is.
+std::string lost_nan(const RandomCall& call, const std::vector<bool>& depends, const Tensor& got, const Tensor& want) {
+  if (!call.nan || loses_nan(*call.op)) return {};
+  const auto a = got.to_vector(), b = want.to_vector();
+  if (a.size() != depends.size() || b.size() != depends.size()) return {};
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (depends[i] && std::isnan(b[i]) && std::isfinite(a[i]))
+      return fmt::format("expected NaN at {}, got {}", i, a[i]);
+  }
+  return {};
+}
+
+// What is wrong where a few numbers that are not finite may spread; empty: nothing.
+std::string spread_wrongly(const RandomCall& call, const Outcome& got, const Outcome& want) {
+  const auto depends = dependent(call);
+  const double allowed = tolerance(call, {got.values->data(), got.values->size()});
+  for (std::size_t o = 0; o < got.values->size(); ++o) {
+    const Tensor &is = (*got.values)[o], &be = (*want.values)[o];
+    if (!(is.type() == be.type())) return fmt::format("{}, output {}: another type", describe_call(call), o);
+    std::string wrong = spoilt_sample(call, is, be, allowed);
+    if (wrong.empty() && o < depends.size()) wrong = lost_nan(call, depends[o], is, be);
+    if (!wrong.empty()) return fmt::format("{}, output {}: {}", describe_call(call), o, wrong);
+  }
+  return {};
+}
+
 // Difference between fast and reference kernels; empty if they agree.
 std::string disagreement(const RandomCall& call, const Outcome& got, const Outcome& want) {
   if (got.values.has_value() != want.values.has_value()) {
@@ -270,6 +421,7 @@ std::string disagreement(const RandomCall& call, const Outcome& got, const Outco
                        want.values ? "a result" : want.refusal);
   }
   if (!got.values) return {};
+  if (!call.finite.empty()) return spread_wrongly(call, got, want);
   const double allowed = tolerance(call, {got.values->data(), got.values->size()});
   for (std::size_t i = 0; i < got.values->size(); ++i) {
     const double off = off_by((*got.values)[i], (*want.values)[i], !call.op->elementwise());

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <thread>
 
 #include "starling/base/parallel.h"
 #include "starling/ops/api/shape_ops.h"
@@ -247,6 +248,15 @@ TEST(Random, UniformStaysBelowItsUpperEndInEveryDtype) {
     }
   }
   EXPECT_EQ(uniform({2}, {.low = 3, .high = 3}).to_vector(), (std::vector<double>{3, 3}));
+}
+
+TEST(Random, TheFirstTwoDrawsOfAThreadDiffer) {
+  std::vector<double> first, second;
+  std::thread([&] {
+    first = uniform({4}).to_vector();
+    second = uniform({4}).to_vector();
+  }).join();
+  EXPECT_NE(first, second);
 }
 
 }  // namespace

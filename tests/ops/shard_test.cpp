@@ -22,20 +22,28 @@ Tensor part_of(const Tensor& whole, Layout layout, int part, int parts) {
   return slice(whole, {.axis = layout.dim, .begin = piece.begin, .end = piece.begin + piece.size});
 }
 
-// Terms of a partial sum: random ones, so that only what is linear passes; of integers, the first is everything.
+// One term of a sum whose other terms come to `rest` less it: of any sign, or, where there are no signs, a part of it.
+double term_of(DType dtype, double rest, std::mt19937& random) {
+  if (is_float(dtype)) return std::uniform_real_distribution(-2.0, 2.0)(random);
+  const bool has_signs = dtype == DType::i8 || dtype == DType::i16 || dtype == DType::i32 || dtype == DType::i64;
+  if (has_signs) return static_cast<double>(std::uniform_int_distribution<std::int64_t>(-3, 3)(random));
+  return static_cast<double>(std::uniform_int_distribution<std::int64_t>(0, static_cast<std::int64_t>(rest))(random));
+}
+
+// Terms of a partial sum: random ones, so that only what is linear passes.
 std::vector<Tensor> terms_of(const Tensor& whole, int parts, unsigned seed) {
   std::mt19937 random(seed);
   std::vector<Tensor> terms;
-  Tensor rest = whole;
+  std::vector<double> rest = whole.to_vector();
   for (int part = 1; part < parts; ++part) {
-    std::vector<double> values(static_cast<std::size_t>(whole.numel()), 0.0);
-    if (is_float(whole.dtype())) {
-      for (auto& v : values) v = std::uniform_real_distribution(-2.0, 2.0)(random);
-      rest = sub(rest, from_doubles(values, whole.shape(), whole.dtype()));
+    std::vector<double> term;
+    for (auto& left : rest) {
+      term.push_back(term_of(whole.dtype(), left, random));
+      left -= term.back();
     }
-    terms.push_back(from_doubles(values, whole.shape(), whole.dtype()));
+    terms.push_back(from_doubles(term, whole.shape(), whole.dtype()));
   }
-  terms.insert(terms.begin(), rest);
+  terms.insert(terms.begin(), from_doubles(rest, whole.shape(), whole.dtype()));
   return terms;
 }
 
@@ -250,6 +258,11 @@ TEST_P(ShardRules, ControlWrongRulesAreSeen) {
   absolute.shard = rules::shard_linear_elementwise;
   EXPECT_FALSE(check_op(softmax, GetParam()).wrong.empty());
   EXPECT_FALSE(check_op(absolute, GetParam()).wrong.empty());
+  OpDef of_integers = absolute;
+  of_integers.cases = [] {
+    return std::vector<OpCase>{{{{.shape = {4, 3}, .low = -9, .high = 9, .dtype = DType::i64}}, op::NoAttrs{}}};
+  };
+  EXPECT_FALSE(check_op(of_integers, GetParam()).wrong.empty()) << "terms of integers are terms, too";
   EXPECT_TRUE(check_op(find_op("softmax"), GetParam()).wrong.empty());
   EXPECT_TRUE(check_op(find_op("abs"), GetParam()).wrong.empty());
 }

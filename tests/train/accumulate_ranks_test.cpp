@@ -5,6 +5,7 @@
 #include <fstream>
 #include <mutex>
 
+#include "starling/dist/strategy/data_parallel.h"
 #include "starling/train/job/job_run.h"
 #include "starling/train/job/prepared_job.h"
 #include "starling/train/ranks/link.h"
@@ -62,6 +63,67 @@ TEST(AccumulatingRanks, ExchangeGradientsOnceAStep) {
       EXPECT_EQ(words(last_step(ranks, accumulate, 0.5, Precision::f16)), words(accumulate == 1 ? one : four))
           << "nor does a loss scale";
     }
+  }
+}
+
+// Words that all-reduces of a step move in one process, over all programs and ranks: bytes of the last step of a run,
+// from the difference of a run of one step more.
+std::uint64_t words_of_step(std::int64_t accumulate, bool deterministic) {
+  const auto moved = [&](std::int64_t steps) {
+    std::mutex mutex;
+    std::vector<Comm*> comms;
+    auto net = testing::small_net();
+    optim::Sgd optimizer(net.parameters(), {.lr = 0.1});
+    TrainerOptions options = testing::quiet({.epochs = 2, .batch = 16, .accumulate = accumulate});
+    options.steps = steps;
+    options.strategy = data_parallel({.workers = 2,
+                                      .threads_per_worker = 1,
+                                      .deterministic = deterministic,
+                                      .checked = false,
+                                      .decorate = [&](std::unique_ptr<Comm> comm) {
+                                        const std::scoped_lock lock(mutex);
+                                        comms.push_back(comm.get());
+                                        return comm;
+                                      }});
+    std::uint64_t bytes = 0;
+    Trainer trainer(net, optimizer, classify(), options);
+    trainer.add(after_step([&](starling::Run& run) {
+      if (run.state().step != steps) return;
+      for (const Comm* comm : comms) bytes += comm->journal().total().bytes_received;
+    }));
+    trainer.fit(splits(points(256)));
+    return bytes;
+  };
+  return (moved(3) - moved(2)) / 2 / 4;  // of two ranks, each reads the other's
+}
+
+TEST(AccumulatingThreads, ExchangeGradientsOnceAStepToo) {
+  const std::uint64_t one = words_of_step(1, false), four = words_of_step(4, false);
+  EXPECT_GE(one, kWeights);
+  EXPECT_LE(one, kWeights + 2);
+  EXPECT_LE(four, kWeights + 4 * 2);
+  EXPECT_GE(words_of_step(4, true), 4 * kWeights) << "the order of the shards wants every batch reduced";
+}
+
+// As one program does it, whatever ranks there are.
+TEST(AccumulatingThreads, TrainLikeOne) {
+  const auto ended = [](std::shared_ptr<runtime::Strategy> strategy) {
+    auto net = testing::small_net();
+    optim::Sgd optimizer(net.parameters(), {.lr = 0.1, .momentum = 0.9});
+    TrainerOptions options = testing::quiet({.epochs = 2, .batch = 13, .accumulate = 3, .clip_norm = 0.5});
+    options.strategy = std::move(strategy);
+    Trainer trainer(net, optimizer, classify(), options);
+    trainer.fit(splits(points(103)));
+    std::vector<double> weights;
+    for (const auto& parameter : net.parameters()) {
+      for (const double value : parameter.to_vector()) weights.push_back(value);
+    }
+    return weights;
+  };
+  const auto one = ended(nullptr);
+  for (const int workers : {2, 3}) {
+    const auto some = ended(data_parallel({.workers = workers, .threads_per_worker = 1}));
+    for (std::size_t i = 0; i < one.size(); ++i) ASSERT_NEAR(some[i], one[i], 1e-5) << workers << " " << i;
   }
 }
 

@@ -190,6 +190,19 @@ TEST_F(JobRunTest, MetricsOfAveragedWeightsNeedAveraging) {
   EXPECT_TRUE(run(job).summary.metrics.contains("ema_test_accuracy"));
 }
 
+TEST_F(JobRunTest, RefusesADeviceThatIsNotThere) {
+  const auto refusal = [&](const std::string& device) -> std::string {
+    try {
+      run(job("device", {"train.device=" + device}));
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "it ran";
+  };
+  EXPECT_NE(refusal("tpu").find("[train] expected a device (cpu, cuda), got 'tpu'"), std::string::npos);
+  EXPECT_NE(refusal("cuda:200").find("[train] expected a GPU for 'cuda:200'"), std::string::npos);
+}
+
 TEST_F(JobRunTest, EndsAfterTheGivenStepsAndGoesOnWhenGivenMore) {
   const std::string straight = hash_after(job("uncapped"));
   Job job = this->job("capped");

@@ -2,6 +2,7 @@
 // checkpoint for any of them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <mutex>
 #include <numeric>
@@ -169,6 +170,33 @@ TEST_F(Rollback, LeavesOutTheBatchWithAnOutlierUnderAdam) {
   EXPECT_EQ(CheckpointFolder(folder() / "checkpoints").steps().back(), 10);
 }
 
+// A crash between the rollback and the next checkpoint: the resumed run neither meets the batch nor counts anew.
+TEST_F(Rollback, IsRememberedByARunThatIsResumed) {
+  const auto outlier = [] {
+    std::vector<Tensor> fields{empty({160, 8}, DType::f32), empty({160}, DType::i64)};
+    std::vector<std::int64_t> rows(160);
+    std::iota(rows.begin(), rows.end(), 0);
+    points(160)->gather(rows, fields);
+    fields[0].data<float>()[6 * 16 * 8] = NAN;  // of step 7
+    return std::make_shared<TensorDataset>(std::move(fields));
+  };
+  TrainerOptions options{.epochs = 1, .non_finite = NonFinite::rollback};
+  options.loader.shuffle = false;
+  const auto crash = after_step([](starling::Run& run) {
+    if (run.state().step == 7) fail("crashed");
+  });
+  const Ended crashed = run(options, {crash}, {.every_steps = 4}, outlier());
+  EXPECT_TRUE(says(crashed.told, "step 7 is left out")) << crashed.told;
+  EXPECT_TRUE(says(crashed.error, "crashed")) << crashed.error;
+  const Ended back = run(options, {}, {.every_steps = 4}, outlier());
+  EXPECT_EQ(back.error, "");
+  EXPECT_TRUE(says(back.told, "at step 4")) << back.told;
+  EXPECT_FALSE(says(back.told, "going back")) << back.told;
+  EXPECT_EQ(back.result.summary.rollbacks, 1);
+  EXPECT_EQ(back.result.summary.skipped, 1);
+  EXPECT_EQ(back.result.summary.steps, 10);
+}
+
 TEST_F(Rollback, GoesBackToTheBeginningIfNothingWasSavedYet) {
   const Ended straight = run({.epochs = 1}, {}, {});
   runs_.clear();
@@ -211,6 +239,27 @@ TEST(Rollbacks, LeaveOutMoreBeforeIfTheNextStepFailsToo) {
     rollbacks.began_at(16);
   }
   EXPECT_TRUE(rollbacks.too_many());
+}
+
+TEST(Rollbacks, AreNoMoreOftenAfterARestart) {
+  Rollbacks before(2);
+  std::string told;
+  before.began_at(16);
+  EXPECT_TRUE(before.state().is_null()) << "of a run that never went back";
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(before.take({"", 20 + i, 19 + i}, told));
+    before.began_at(16);
+  }
+  EXPECT_FALSE(before.too_many());
+  Rollbacks after(2);
+  after.restore(nlohmann::json::parse(before.state().dump()));
+  EXPECT_EQ(after.count(), 2);
+  for (const int step : {19, 20, 21}) EXPECT_TRUE(after.leaves_out(step)) << step;
+  after.began_at(16);
+  ASSERT_TRUE(after.take({"", 22, 21}, told));
+  EXPECT_EQ(told, "steps 18 to 22 are left out");
+  after.began_at(16);
+  EXPECT_TRUE(after.too_many());
 }
 
 struct Way {
@@ -271,6 +320,39 @@ TEST_P(RollbackOfRanks, IsOneOfAll) {
     EXPECT_TRUE(!GetParam().exact || rank.hash == back[0].hash);
   }
   for (const auto& rank : straight) EXPECT_EQ(rank.result.summary.rollbacks, 0);
+}
+
+// The others may hear of a bad step some steps later. Asynchronous ranks have a checkpoint of step 68 by then, as one
+// that is due waits up to 64 steps for them to meet: it holds the bad step, and is none to go back to.
+TEST_P(RollbackOfRanks, GoesBackBeforeTheBadStepOfAnyRank) {
+  constexpr int kBad = 60;
+  RankRun made = recipe("before");
+  made.options.epochs = 1;
+  made.options.finite_every = 0;
+  made.options.loader.shuffle = false;
+  std::vector<Tensor> fields{empty({1440, 8}, DType::f32), empty({1440}, DType::i64)};
+  std::vector<std::int64_t> rows(1440);
+  std::iota(rows.begin(), rows.end(), 0);
+  points(1440)->gather(rows, fields);
+  // Rows of all ranks: one that is behind the others may leave its own out.
+  for (int row = (kBad - 1) * 18; row < kBad * 18; ++row) fields[0].data<float>()[row * 8] = NAN;
+  made.data = splits(std::make_shared<TensorDataset>(std::move(fields)), points(60, 7));
+  std::vector<std::vector<std::int64_t>> steps(3);
+  made.callbacks = [&](Trainer& trainer, int rank) {
+    trainer.add(after_step(
+        [&, rank](starling::Run& run) { steps[static_cast<std::size_t>(rank)].push_back(run.state().step); }));
+    trainer.add(checkpoints({.every_steps = 4}));
+  };
+  for (const auto& rank : made.run()) {
+    EXPECT_EQ(rank.result.summary.steps, 80);
+    EXPECT_EQ(rank.result.summary.rollbacks, 1);
+    EXPECT_TRUE(std::isfinite(rank.result.summary.loss));
+  }
+  for (const auto& of_rank : steps) {
+    const auto again = std::adjacent_find(of_rank.begin(), of_rank.end(), [](auto a, auto b) { return b <= a; });
+    ASSERT_NE(again, of_rank.end());
+    EXPECT_LE(*(again + 1), kBad);
+  }
 }
 
 TEST_P(RollbackOfRanks, EndsAllRanksWhereNoneIsAskedFor) {

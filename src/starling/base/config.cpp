@@ -194,6 +194,10 @@ void ConfigNode::allow_keys(const std::vector<std::string>& names) const {
   expect_map();
   for (const auto& entry : tree_->entries) {
     if (std::find(names.begin(), names.end(), entry.key) != names.end()) continue;
+    if (names.empty())
+      throw ConfigError(fmt::format("{}: [config] expected no options{}, which has none, got '{}' (leave it out)",
+                                    entry.where, path_.empty() ? "" : " for " + path_, clipped(entry.key)),
+                        joined(path_, entry.key));
     const std::string meant = suggestion(clipped(entry.key), names);
     throw ConfigError(fmt::format("{}: [config] expected {}{}, got '{}'{}", entry.where, one_of(names, !meant.empty()),
                                   path_.empty() ? "" : " in " + path_, clipped(entry.key), meant),

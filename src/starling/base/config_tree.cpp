@@ -1,5 +1,6 @@
 #include "starling/base/config_tree.h"
 
+#include <fmt/format.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/mark.h>
@@ -135,6 +136,49 @@ std::optional<YAML::Mark> indenting_tab(const std::string& text, int last_line) 
   return std::nullopt;
 }
 
+std::size_t indent_of(const std::string& line) { return std::min(line.find_first_not_of(" -"), line.size()); }
+
+bool is_blank(const std::string& line) {
+  const auto first = line.find_first_not_of(' ');
+  return first == std::string::npos || line[first] == '#';
+}
+
+// A line without comment and spaces around it.
+std::string content(const std::string& line) {
+  const std::string text = line.substr(0, line.find(" #"));
+  const auto first = text.find_first_not_of(' ');
+  return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(" \r") - first + 1);
+}
+
+// "model:lenet" of a line that has a colon without a space behind it and no other; empty: none.
+std::string glued_key(const std::string& line) {
+  const std::string text = content(line);
+  const auto colon = text.find(':');
+  const bool glued = colon != std::string::npos && colon + 1 < text.size() && text[colon + 1] != ' ' &&
+                     text.find(": ") == std::string::npos && text.find('/') == std::string::npos;
+  return glued ? text : "";
+}
+
+// What the indentation of the line where reading failed, or a key above it, says about the mistake; empty: nothing.
+std::string slip(const std::string& text, int failed_line) {
+  std::istringstream lines(text);
+  std::string line, above;
+  for (int number = 0; std::getline(lines, line); ++number) {
+    if (const std::string glued = glued_key(line); !glued.empty() && number <= failed_line)
+      return fmt::format(" (write a space behind the colon of '{}')", glued);
+    if (number == failed_line) break;
+    if (!is_blank(line)) above = line;
+  }
+  if (above.empty() || is_blank(line)) return "";
+  if (indent_of(line) > indent_of(above) && !content(above).ends_with(":"))
+    return fmt::format(" (the line is indented deeper than '{}' above it, which has a value: align the two)",
+                       content(above));
+  if (indent_of(line) < indent_of(above))
+    return fmt::format(" (its indentation is that of no key above: align '{}' with the keys that it belongs to)",
+                       content(line));
+  return "";
+}
+
 std::optional<std::size_t> list_index(std::string_view key, const ConfigTree& list) {
   std::size_t index = 0;
   const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), index);
@@ -198,7 +242,7 @@ ConfigTree parse_config_tree(const std::string& text, const std::string& file, c
     if (const auto tab = indenting_tab(text, error.mark.line))
       fail("{}: [config] expected spaces before the key, got a tab (YAML is indented with spaces only)",
            builder.where(*tab));
-    fail("{}: [config] expected YAML, got: {}", builder.where(error.mark), error.msg);
+    fail("{}: [config] expected YAML, got: {}{}", builder.where(error.mark), error.msg, slip(text, error.mark.line));
   }
   ConfigTree tree = builder.take();
   // Nothing has no line of its own; `file` may be the place of what it stands for.

@@ -99,13 +99,16 @@ void unguard_mapped(const void* begin) {
   }
 }
 
-void check_mapped_files() {
+void check_mapped(const void* data) {
   if (cut_files.load(std::memory_order_relaxed) == 0) return;
+  const auto address = reinterpret_cast<std::uintptr_t>(data);
   std::string name;
   {
     const std::scoped_lock lock(guarded_mutex);
-    for (const Guarded& slot : all_guarded()) {
-      if (slot.begin.load() != 0 && slot.cut.load()) name = slot.name;
+    auto& all = all_guarded();
+    for (std::size_t i = 0; i < used_slots.load(); ++i) {
+      const bool here = address >= all[i].begin.load() && address < all[i].end.load();
+      if (here && all[i].begin.load() != 0 && all[i].cut.load()) name = all[i].name;
     }
   }
   if (name.empty()) return;

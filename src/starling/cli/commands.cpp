@@ -24,7 +24,11 @@ CLI::App& Commands::group(const std::string& name) {
   return made;
 }
 
-void Commands::describe_group(const std::string& name, const std::string& doc) { group(name).description(doc); }
+void Commands::describe_group(const std::string& name, const std::string& doc, const std::vector<Example>& examples) {
+  CLI::App& app = group(name);
+  app.description(doc);
+  app.footer(footer(examples));
+}
 
 CLI::App& Commands::add_app(const std::string& path, const std::string& doc, const std::vector<Example>& examples) {
   const auto space = path.find(' ');

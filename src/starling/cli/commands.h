@@ -42,8 +42,8 @@ class Commands {
     return {app, *options};
   }
 
-  // Sets the help text of a group; may come before or after its commands.
-  void describe_group(const std::string& name, const std::string& doc);
+  // Sets the help text and the examples of a group; may come before or after its commands.
+  void describe_group(const std::string& name, const std::string& doc, const std::vector<Example>& examples);
 
   int run() const { return chosen_(); }  // runs the chosen command
   const CLI::App& program() const { return program_; }

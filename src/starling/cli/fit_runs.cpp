@@ -1,6 +1,7 @@
 #include "starling/cli/fit_runs.h"
 
 #include <algorithm>
+#include <set>
 
 namespace starling::cli {
 namespace {
@@ -19,6 +20,12 @@ bool in_every_run(const RunTable& table, std::size_t column) {
   return std::none_of(table.rows.begin(), table.rows.end(), [&](const auto& row) { return row[column].is_null(); });
 }
 
+std::size_t different_values(const RunTable& table, std::size_t column) {
+  std::set<nlohmann::json> values;
+  for (const auto& row : table.rows) values.insert(row[column]);
+  return values.size();
+}
+
 // Names of columns, in the order in which they are taken out.
 std::vector<std::string> order_of(const RunTable& table) {
   std::vector<std::string> order, last;
@@ -29,6 +36,10 @@ std::vector<std::string> order_of(const RunTable& table) {
   for (std::size_t i = settings; i < table.columns.size(); ++i) {
     if (table.columns[i].name.ends_with("_loss")) order.push_back(table.columns[i].name);
   }
+  // What differs in most runs stays longest.
+  std::stable_sort(last.begin(), last.end(), [&](const auto& a, const auto& b) {
+    return different_values(table, place_of(table, a)) < different_values(table, place_of(table, b));
+  });
   order.insert(order.end(), last.begin(), last.end());
   return order;
 }

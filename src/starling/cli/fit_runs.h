@@ -9,8 +9,9 @@
 namespace starling::cli {
 
 // Takes columns out of a table of runs until its text fits so many columns of a terminal; 0: keeps all. First go the
-// settings that not every run has, then times and speed, then losses of evaluations, then other settings, the last
-// ones first. Returns the names of what is left out, in the order of the table.
+// settings that not every run has, then times and speed, then losses of evaluations, then other settings, those
+// with the fewest values and of these the last ones first. Returns the names of what is left out, in the order of the
+// table.
 std::vector<std::string> fit_runs(train::RunTable& table, std::size_t columns);
 
 }  // namespace starling::cli

@@ -13,11 +13,6 @@ namespace {
 constexpr std::size_t kDescription = 30;  // column where CLI11 begins descriptions
 constexpr std::size_t kLeastText = 20;    // columns that a description needs to be broken
 
-std::size_t width_of(const std::string& text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xc0) != 0x80; }));  // UTF-8
-}
-
 // Column in which the rest of a line goes on.
 std::size_t indent_of(const std::string& line) {
   const bool described = line.size() > kDescription && line.compare(kDescription - 2, 2, "  ") == 0;
@@ -26,13 +21,23 @@ std::size_t indent_of(const std::string& line) {
 
 }  // namespace
 
+std::size_t text_width(const std::string& text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xc0) != 0x80; }));  // UTF-8
+}
+
+std::string fitted(const std::string& line, std::size_t indent) {
+  const std::size_t columns = help_columns();
+  return columns == 0 ? line : wrapped(line, columns, indent);
+}
+
 std::string wrapped(const std::string& line, std::size_t columns, std::size_t indent) {
-  if (width_of(line) <= columns || indent + kLeastText > columns) return line;
+  if (text_width(line) <= columns || indent + kLeastText > columns) return line;
   std::string made = line.substr(0, indent), row = made;
   std::istringstream words(line.substr(indent));
   bool begins = true;
   for (std::string word; words >> word; begins = false) {
-    if (!begins && width_of(row) + 1 + width_of(word) > columns) {
+    if (!begins && text_width(row) + 1 + text_width(word) > columns) {
       made += '\n';
       row = std::string(indent, ' ');
       made += row;

@@ -5,12 +5,18 @@
 
 namespace starling::cli {
 
+// Characters of a text of UTF-8.
+std::size_t text_width(const std::string& text);
+
 // Columns to write help and tables in: $COLUMNS, else those of the terminal; 0 if the output is no terminal.
 std::size_t help_columns();
 
 // Breaks a line that is longer between words; the rest goes on in column `indent`, up to which it stays as it is. A
 // line with less than 20 columns left is not broken.
 std::string wrapped(const std::string& line, std::size_t columns, std::size_t indent);
+
+// wrapped() for the columns of this terminal; the line itself if there is none.
+std::string fitted(const std::string& line, std::size_t indent);
 
 // Breaks the lines of help that are longer; descriptions go on in their own column. Examples stay whole, so that they
 // can be copied. With 0 columns nothing changes.

@@ -10,9 +10,12 @@
 #include "starling/base/bytes.h"
 #include "starling/base/file.h"
 #include "starling/cli/cli.h"
+#include "starling/cli/fit_table.h"
+#include "starling/cli/help_width.h"
 #include "starling/data/formats/csv.h"
 #include "starling/data/formats/image.h"
 #include "starling/data/formats/text.h"
+#include "starling/data/records/csv_table.h"
 #include "starling/train/runs/text_table.h"
 
 namespace starling::cli {
@@ -38,7 +41,8 @@ struct Column {
 
   void add(std::string_view cell) {
     double value = 0;
-    if (cell.empty()) {
+    static const data::CsvSchema kAsRead;  // the words that stand for a missing value when a table is read
+    if (kAsRead.is_missing(cell)) {
       ++missing;
       return;
     }
@@ -109,16 +113,18 @@ std::string describe_csv(const fs::path& file, std::int64_t limit) {
     for (std::size_t i = 0; i < columns.size(); ++i) columns[i].add((*cells)[i]);
     ++rows;
   }
-  train::TextTable table{.head = {"column", "kind", "different", "empty", "values"},
+  train::TextTable table{.head = {"column", "kind", "different", "missing", "values"},
                          .right = {false, false, true, true, false}};
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const Column& column = columns[i];
-    const char* kind = column.words > 0 && column.numbers > 0 ? "mixed" : column.words > 0 ? "words" : "numbers";
+    const bool words = column.words > 0, numbers = column.numbers > 0;
+    const char* kind = words && numbers ? "mixed" : words ? "words" : numbers ? "numbers" : "nothing";
     table.rows.push_back(
         {reader.columns()[i], kind, column.different(), std::to_string(column.missing), column.told()});
   }
-  return to_text(table) + fmt::format("{} rows of {} columns{}\n", rows, columns.size(),
-                                      limit > 0 && rows == limit ? ", as far as --limit lets it read" : "");
+  return fit_table(table, help_columns(), {4}) +
+         fmt::format("{} rows of {} columns{}\n", rows, columns.size(),
+                     limit > 0 && rows == limit ? ", as far as --limit lets it read" : "");
 }
 
 std::string describe_picture(const fs::path& file) {
@@ -135,7 +141,11 @@ std::string describe_picture(const fs::path& file) {
 std::string describe_folder(const fs::path& folder) {
   std::map<std::string, std::int64_t> classes, others;
   std::vector<fs::path> pictures;
+  std::vector<std::string> empty;
   for (const auto& entry : fs::recursive_directory_iterator(folder, fs::directory_options::skip_permission_denied)) {
+    std::error_code unreadable;
+    if (entry.is_directory() && fs::is_empty(entry, unreadable) && !unreadable)
+      empty.push_back(entry.path().lexically_relative(folder).string());
     if (!entry.is_regular_file()) continue;
     if (!is_picture_file(entry.path())) {
       ++others[ending(entry.path())];
@@ -151,6 +161,8 @@ std::string describe_folder(const fs::path& folder) {
     train::TextTable table{.head = {"folder", "pictures"}, .right = {false, true}};
     for (const auto& [name, count] : classes)
       table.rows.push_back({name == "." ? "(itself)" : name, std::to_string(count)});
+    std::sort(empty.begin(), empty.end());
+    for (const auto& name : empty) table.rows.push_back({name, "0, empty: no class"});
     text += to_text(table);
     std::sort(pictures.begin(), pictures.end());
     PictureSizes found;

@@ -83,13 +83,34 @@ std::string unexpected(const Apps& path, const std::vector<std::string>& argumen
                      left.empty() ? arguments.back() : left.front());
 }
 
+// First word behind the name of a group that is no option; empty: none.
+std::string word_behind(const Apps& path, const std::vector<std::string>& arguments) {
+  auto word = std::find(arguments.begin(), arguments.end(), path.back()->get_name());
+  while (word != arguments.end() && ++word != arguments.end()) {
+    if (!is_option(*word)) return *word;
+  }
+  return "";
+}
+
+// ", as in `starling inspect run runs/a`": the first example of the last of some commands.
+std::string example_of(const Apps& commands) {
+  const std::string footer = commands.back()->get_footer();
+  const auto begin = footer.find("starling ");
+  if (begin == std::string::npos) return "";
+  return fmt::format(", as in `{}`", footer.substr(begin, footer.find('\n', begin) - begin));
+}
+
 // What is missing: a command of a group, or an argument with what it is.
-std::string missing(const Apps& path, const CLI::ParseError& error) {
+std::string missing(const Apps& path, const CLI::ParseError& error, const std::vector<std::string>& arguments) {
   const CLI::App& command = *path.back();
   if (const auto below = subcommands(command); !below.empty()) {
     std::vector<std::string> names;
     for (const auto* app : below) names.push_back(app->get_name());
-    return fmt::format("expected one of ({}) behind `{}`, got none", fmt::join(names, ", "), call_of(path));
+    const std::string given = word_behind(path, arguments);
+    const std::string near = given.empty() ? "" : nearest(given, names);
+    return fmt::format("expected one of ({}) behind `{}`, got {}{}{}", fmt::join(names, ", "), call_of(path),
+                       given.empty() ? "none" : "'" + given + "'",
+                       near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near), example_of(below));
   }
   for (const auto* option : command.get_options()) {
     if (!option->get_required() || option->count() > 0) continue;
@@ -106,7 +127,9 @@ std::string usage_message(const CLI::App& program, const CLI::ParseError& error,
   const Apps path = chosen_path(program, arguments);
   const bool extras = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
   const bool required = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
-  const std::string told = extras ? unexpected(path, arguments) : required ? missing(path, error) : error.what();
+  const std::string told = extras     ? unexpected(path, arguments)
+                           : required ? missing(path, error, arguments)
+                                      : error.what();
   return fmt::format("{} (see {} --help)", told, call_of(path));
 }
 

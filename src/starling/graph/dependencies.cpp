@@ -1,6 +1,8 @@
 #include "starling/graph/dependencies.h"
 
+#include <algorithm>
 #include <functional>
+#include <map>
 #include <queue>
 #include <utility>
 
@@ -23,8 +25,8 @@ class Dependencies {
       const Node& node = graph_.node(id);
       for (ValueId in : node.in) need(id, graph_.value(in).node);
       for (NodeId other : node.after) need(id, other);
-      if (node.op->comm && order_ == CommOrder::kept) need(id, std::exchange(last_comm_, id));
-      if (acts_outside(graph_, node)) need(id, std::exchange(last_effect_, id));
+      if (keeps_its_turn(node)) need(id, std::exchange(last_in_group(node), id));
+      if (!node.op->comm && acts_outside(graph_, node)) need(id, std::exchange(last_effect_, id));
       note_reads(id);
       if (is_op(node, "assign")) assign(id);
     }
@@ -36,6 +38,12 @@ class Dependencies {
     std::vector<NodeId> readers;
     NodeId assigned = -1;
   };
+
+  bool keeps_its_turn(const Node& node) const {
+    return communicates(graph_, node) && (order_ == CommOrder::kept || acts_outside(graph_, node));
+  }
+
+  NodeId& last_in_group(const Node& node) { return last_comm_.try_emplace(&comm_group(node).str(), -1).first->second; }
 
   void need(NodeId id, NodeId first) {
     if (first >= 0 && first != id) before_[static_cast<std::size_t>(id)].push_back(first);
@@ -76,7 +84,7 @@ class Dependencies {
   std::vector<std::vector<NodeId>> before_;
   std::vector<int> variable_;  // variable whose memory holds the value; -1: its own memory
   std::vector<State> state_;
-  NodeId last_comm_ = -1;
+  std::map<const std::string*, NodeId> last_comm_;  // by the name of the group, which is interned
   NodeId last_effect_ = -1;
 };
 
@@ -84,6 +92,25 @@ class Dependencies {
 
 std::vector<std::vector<NodeId>> dependencies(const Graph& graph, CommOrder order) {
   return Dependencies(graph, order).run();
+}
+
+std::vector<Symbol> comm_groups(const Graph& graph) {
+  std::vector<Symbol> found;
+  for (const Node& node : graph.nodes()) {
+    if (!node.op->comm) continue;
+    const Symbol group = comm_group(node);
+    if (std::find(found.begin(), found.end(), group) == found.end()) found.push_back(group);
+  }
+  return found;
+}
+
+std::vector<int> comm_rounds(const Graph& graph, const std::vector<std::vector<NodeId>>& before) {
+  std::vector<int> round(before.size(), 0);
+  for (std::size_t id = 0; id < before.size(); ++id) {
+    for (NodeId first : before[id]) round[id] = std::max(round[id], round[static_cast<std::size_t>(first)]);
+    if (graph.node(static_cast<NodeId>(id)).op->comm) ++round[id];
+  }
+  return round;
 }
 
 std::vector<NodeId> grouped_order(const std::vector<std::vector<NodeId>>& before, const std::vector<NodeId>& place) {

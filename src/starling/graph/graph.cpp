@@ -7,14 +7,16 @@
 #include "starling/graph/control/control_types.h"
 #include "starling/graph/printer.h"
 #include "starling/ops/api/state.h"
+#include "starling/ops/def/comm_world.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/state.h"
 
 namespace starling::graph {
 
 std::string name(Lane lane) {
-  if (lane == Lane::compute) return "compute";
-  return lane == Lane::comm ? "comm" : fmt::format("compute{}", static_cast<int>(lane) - 1);
+  const char* kind = is_comm(lane) ? "comm" : "compute";
+  const int number = static_cast<int>(lane) / 2;
+  return number == 0 ? kind : fmt::format("{}{}", kind, number);
 }
 
 NodeId Graph::add(const OpDef& op, std::span<const ValueId> in, const Attrs& attrs) {
@@ -107,6 +109,8 @@ bool is_op(const Node& node, std::string_view name) { return node.op->name == na
 bool is_source(const Node& node) { return node.op->attrs == &attr_type<op::SourceAttrs>(); }
 
 bool has_effect(const Node& node) { return node.op->stateful && !is_source(node) && !is_op(node, "assign"); }
+
+Symbol comm_group(const Node& node) { return comm_group(*node.op, node.attrs); }
 
 std::int64_t source_index(const Node& node) {
   if (is_source(node)) return node.attrs.as<op::SourceAttrs>().index;

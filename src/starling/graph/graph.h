@@ -15,10 +15,14 @@ using ValueId = int;
 using NodeId = int;
 
 // Queue of instructions that a node goes to. Lanes run in parallel, each in order. Independent branches may go to
-// further compute lanes, numbered from 1.
+// further compute lanes, and every group of ranks that a program communicates in has a comm lane; both are numbered
+// from 0, where the first of each kind is the one with a name.
 enum class Lane : std::uint8_t { compute, comm };
 constexpr int kMostBranches = 16;
-constexpr Lane compute_lane(int number) { return number == 0 ? Lane::compute : static_cast<Lane>(number + 1); }
+constexpr int kMostCommLanes = 16;
+constexpr Lane compute_lane(int number) { return static_cast<Lane>(2 * number); }
+constexpr Lane comm_lane(int number) { return static_cast<Lane>(2 * number + 1); }
+constexpr bool is_comm(Lane lane) { return static_cast<int>(lane) % 2 == 1; }
 std::string name(Lane lane);
 
 // Result of a node. `layouts` says how it lies over the mesh, one entry per mesh axis; empty: replicated. `name` is
@@ -101,6 +105,7 @@ class Graph {
 bool is_source(const Node& node);             // input, variable, constant
 std::int64_t source_index(const Node& node);  // for a source or an assign
 bool has_effect(const Node& node);            // on queues, files and the like: such nodes keep their order
+Symbol comm_group(const Node& node);          // group of ranks that it communicates in; empty: all, or none
 bool is_op(const Node& node, std::string_view name);
 
 std::ostream& operator<<(std::ostream& out, const Graph& graph);

@@ -277,7 +277,9 @@ class Parser {
 
   Lane lane() {
     const auto word = at_.word();
-    if (word == "comm") return Lane::comm;
+    for (int number = 0; number < kMostCommLanes; ++number) {
+      if (word == name(comm_lane(number))) return comm_lane(number);
+    }
     for (int number = 0; number < kMostBranches; ++number) {
       if (word == name(compute_lane(number))) return compute_lane(number);
     }

@@ -18,6 +18,7 @@ struct Pass;
 struct PassContext {
   int world = 1;  // ranks along the data axis of the mesh
   int rank = 0;
+  std::string group = {};           // those ranks, by the name that collectives give them; empty: the whole world
   std::vector<Layout> inputs = {};  // layouts of the graph's inputs; missing ones are replicated
   int shards = 0;                   // > 0: deterministic mode with this many logical shards
   std::string shard_order = "shard";

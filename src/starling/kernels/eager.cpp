@@ -155,6 +155,11 @@ class Scratch {
   void* data_ = nullptr;
 };
 
+Comm* communicator(const Entry& entry) {
+  const CommWorld& world = current_world();
+  return entry.op->comm ? find_group(world, comm_group(*entry.op, entry.attrs), entry.op->name).comm : world.comm;
+}
+
 void run(const Entry& entry, std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
   SmallVector<void*, 8> in;
   SmallVector<void*, 4> out;
@@ -169,7 +174,7 @@ void run(const Entry& entry, std::span<const Tensor> inputs, std::span<const Ten
   }
   for (const auto& output : outputs) out.push_back(output.impl()->address());
   const Scratch scratch(entry.device, entry.planned.plan->scratch_bytes);
-  RunContext context{nullptr, current_world().comm};
+  RunContext context{nullptr, communicator(entry)};
   entry.planned.plan->run({in.data(), out.data(), scratch.data(), context});
 }
 

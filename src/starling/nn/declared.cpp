@@ -30,6 +30,9 @@ Chosen<LayerMaker> with_defaults(const ConfigNode& word) {
   const std::string name = word.as_string();
   const auto& kinds = layer_kinds();
   if (!kinds.contains(name)) {
+    if (name.find(" - ") != std::string::npos)
+      word.refuse("a layer behind each dash, with all dashes in one column",
+                  fmt::format("'{}' (a dash that is indented deeper goes on with the text above it)", name));
     const std::string near = nearest(name, kinds.names());
     word.refuse("the name of a layer",
                 fmt::format("'{}'{}", name, near.empty() ? "" : " (did you mean '" + near + "'?)"));
@@ -41,8 +44,34 @@ Chosen<LayerMaker> with_defaults(const ConfigNode& word) {
   return chosen;
 }
 
+// Refuses options that stand beside their layer instead of below it, and keys that are like no layer's name, of which
+// there are too many to list.
+void expect_layer_keys(const ConfigNode& map) {
+  const auto& kinds = layer_kinds();
+  std::string layer;  // without options
+  for (const auto& [key, value] : map.as_map()) {
+    if (kinds.contains(key) && value.is_null()) layer = key;
+  }
+  for (const auto& [key, value] : map.as_map()) {
+    if (kinds.contains(key) || key == "name" || key == "from") continue;
+    const auto& settings = layer.empty() ? Settings{} : kinds.all().at(layer).settings;
+    const bool option = std::any_of(settings.begin(), settings.end(), [&](const auto& one) { return one.key == key; });
+    if (option)  // of the whole layer, so that the option is not told to be missing below it too
+      throw ConfigError(
+          fmt::format("{}: [config] expected options below their layer, {}: {{{}: …}}, got '{}' beside it "
+                      "(indent it deeper than '{}:')",
+                      value.where(), layer, key, key, layer),
+          map.path());
+    if (nearest(key, kinds.names()).empty() && nearest(key, {"name", "from"}).empty())
+      value.refuse(
+          fmt::format("the name of a layer (`starling layers` lists all {}), name or from", kinds.all().size()),
+          fmt::format("'{}'", key));
+  }
+}
+
 // Kind and options of a layer given as a map.
 Chosen<LayerMaker> with_options(const ConfigNode& map) {
+  expect_layer_keys(map);
   std::vector<std::string> keys = layer_kinds().names();
   keys.insert(keys.end(), {"name", "from"});
   map.allow_keys(keys);

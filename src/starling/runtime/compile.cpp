@@ -92,6 +92,8 @@ struct CompiledFunction::State {
   std::vector<std::unique_ptr<Entry>> entries;  // most recently used first
   Profiler* profiler = nullptr;
 
+  const CommWorld& world() const { return options.world.comm ? options.world : current_world(); }
+
   const Entry& last() const {
     check(!entries.empty(), "[compile] expected a function that has been called, got one that has not");
     return *entries.front();
@@ -158,9 +160,10 @@ CompiledFunction::Entry& CompiledFunction::entry_for(std::span<const Tensor> arg
     entry->filled.emplace_back(variable.tensor, variable.tensor.grad().defined());
   }
   const auto built = Clock::now();
-  entry->program =
-      state_->strategy->build(entry->traced.graph, Container::of(entry->traced.graph),
-                              {.program = program_options(state_->options, threads), .arguments = arguments.size()});
+  entry->program = state_->strategy->build(entry->traced.graph, Container::of(entry->traced.graph),
+                                           {.program = program_options(state_->options, threads),
+                                            .arguments = arguments.size(),
+                                            .world = state_->options.world});
   entry->times.build_ms = milliseconds_since(built);
   entry->program->set_profiler(state_->profiler);
   entry->output_types = entry->program->output_types();
@@ -195,8 +198,12 @@ std::int64_t checked(GlobalRows all) {
 
 }  // namespace
 
-void CompiledFunction::prepare(std::span<const Tensor> arguments) { entry_for(arguments, kOwnRows); }
+void CompiledFunction::prepare(std::span<const Tensor> arguments) {
+  const WorldScope world(state_->world());
+  entry_for(arguments, kOwnRows);
+}
 void CompiledFunction::prepare(std::span<const Tensor> arguments, GlobalRows all) {
+  const WorldScope world(state_->world());
   entry_for(arguments, checked(all));
 }
 TensorList CompiledFunction::call(std::span<const Tensor> arguments) { return run(arguments, kOwnRows); }
@@ -211,6 +218,7 @@ TensorList CompiledFunction::run(std::span<const Tensor> arguments, std::int64_t
     if (a.impl()->row_sparse) [[unlikely]]
       a.raw();  // throws on traced tensors: programs read memory
   }
+  const WorldScope world(state_->world());
   Entry& entry = entry_for(arguments, rows);
   entry.inputs.clear();
   for (const auto& a : arguments) {

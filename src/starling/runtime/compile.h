@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "starling/graph/tracer.h"
+#include "starling/ops/def/comm_world.h"
 #include "starling/runtime/program.h"
 
 namespace starling {
@@ -21,8 +22,11 @@ struct CompileOptions {
   std::size_t memory_budget = 0;
   int branches = 1;  // lanes on which independent branches may run in parallel, sharing the threads
   std::shared_ptr<runtime::Strategy> strategy = nullptr;  // null: one rank
-  std::size_t cache = 16;                                 // programs kept, keyed by the types of the arguments
-  bool overlap = true;                                    // off: collectives are not overlapped with compute
+  // Ranks that the function's own collectives go to, with their groups (Mesh::world()), when it is traced and whenever
+  // it runs; must outlive it. Without a communicator: those of the thread that calls it.
+  CommWorld world = {};
+  std::size_t cache = 16;  // programs kept, keyed by the types of the arguments
+  bool overlap = true;     // off: collectives are not overlapped with compute
   // Bytes of small gradients that ranks reduce in one exchange; the first bucket is smaller, so that it starts early.
   std::size_t bucket_bytes = graph::ProgramOptions{}.bucket_bytes;
   std::size_t first_bucket_bytes = graph::ProgramOptions{}.first_bucket_bytes;

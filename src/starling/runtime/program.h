@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "starling/graph/pass.h"
+#include "starling/ops/def/comm_world.h"
 #include "starling/runtime/container.h"
 #include "starling/runtime/execution/executable.h"
 #include "starling/runtime/profile/profiler.h"
@@ -15,6 +16,7 @@ namespace starling::runtime {
 struct BuildOptions {
   graph::ProgramOptions program = {};
   std::size_t arguments = 0;  // inputs of the graph that are arguments; the rest are captured tensors
+  CommWorld world = {};       // ranks that collectives of the graph itself go to, if it was compiled for some
 };
 
 // Runnable step: one executable with its instance, or one per rank.

@@ -103,6 +103,9 @@ class Run {
   // states. The tensors are the run's own, not copies. restore() may be called from Callback::resume() only. With
   // several ranks both are collective, and only rank 0's checkpoint is complete.
   virtual Checkpoint checkpoint() = 0;
+  // Calls use() with such a checkpoint, which is good for its time alone, and returns when it has. Collective, too. The
+  // states of other ranks come to rank 0 while they are read (Checkpoint::fetch), so that it need not hold them all.
+  virtual void with_checkpoint(const std::function<void(const Checkpoint&)>& use) { use(checkpoint()); }
   virtual void restore(const Checkpoint& checkpoint) = 0;
   // True if all ranks hold the same model now, so that a checkpoint is consistent; see RankStrategy::settled.
   virtual bool settled() const { return true; }

@@ -7,6 +7,7 @@
 
 #include "starling/cli/commands.h"
 #include "starling/cli/job_file.h"
+#include "starling/cli/run_home.h"
 #include "starling/cli/run_model.h"
 #include "starling/data/loading/loader.h"
 #include "starling/ops/def/apply.h"
@@ -133,7 +134,7 @@ train::Job job_of_model(const EvalArguments& options) {
   return job;
 }
 
-int run_eval(const EvalArguments& options) {
+int run_eval(EvalArguments options) {
   std::int64_t step = -1;
   Evaluation found;
   if (is_saved_model(options.what)) {
@@ -147,6 +148,7 @@ int run_eval(const EvalArguments& options) {
       as = reading_of_run(options.what, job);
       job.data = load_job({options.data, options.set}).data;
     }
+    if (options.data.empty() && options.job.empty()) enter_run_home(options.what, job);
     train::PreparedJob prepared = prepare_job(job, load_job_data(job, as));
     found = evaluate_run(options, prepared, step);
   }

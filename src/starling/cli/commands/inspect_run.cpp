@@ -1,11 +1,13 @@
 #include <fmt/format.h>
 
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "starling/base/file.h"
 #include "starling/cli/commands.h"
+#include "starling/cli/help_width.h"
 #include "starling/cli/job_file.h"
 #include "starling/train/checkpoint/checkpoint.h"
 #include "starling/train/runs/run_record.h"
@@ -17,27 +19,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::size_t kValues = 14;  // column in which values begin
+
 struct InspectRunArguments {
   std::string run;
 };
-
-// One line per rank, its waits by operation and its strategy's counters.
-void print_ranks(const nlohmann::ordered_json& ranks) {
-  for (const auto& rank : ranks) {
-    std::string more;
-    const auto left_out = rank.value("left_out", std::int64_t{0});
-    for (const auto& [op, seconds] : rank.at("wait").items())
-      more += fmt::format(", {} {:.3f} s", op, seconds.get<double>());
-    fmt::print(
-        "{:<13} {:.0f} samples/s{}, waits {:.1f} % for data and {:.1f} % for others ({}), sent {:.2f} MB, received "
-        "{:.2f} MB\n",
-        fmt::format("rank {}", rank.at("rank").get<int>()), rank.at("samples_per_s").get<double>(),
-        left_out > 0 ? fmt::format(", left out {} samples", left_out) : "", 100 * rank.at("data_wait").get<double>(),
-        100 * rank.at("comm_wait").get<double>(), more.empty() ? "none" : more.substr(2),
-        rank.at("sent").get<double>() / 1e6, rank.at("received").get<double>() / 1e6);
-    if (!rank.at("counters").empty()) fmt::print("{:<13} {}\n", "", rank.at("counters").dump());
-  }
-}
 
 // Numbers as people read them; summary.json has them in full.
 std::string shown(const nlohmann::ordered_json& value) {
@@ -49,41 +35,89 @@ std::string shown(const nlohmann::ordered_json& value) {
 std::string kind_text(const nlohmann::ordered_json& kind) {
   std::string text = kind.value("name", "");
   for (const auto& [key, value] : kind.items()) {
-    if (key != "name") text += fmt::format(", {} {}", key, shown(value));
+    if (key != "name" && !(value.is_array() && value.empty())) text += fmt::format(", {} {}", key, shown(value));
   }
   return text;
 }
 
-void print_summary(const fs::path& run) {
-  const auto text = read_file(run / "summary.json", 1 << 20);
-  if (!text) {
-    fmt::print("summary       none: it has not ended yet\n");
-    return;
+// A line "name          value" in the columns of the terminal; values go on in their own column.
+void tell(std::string_view name, const std::string& value) {
+  fmt::print("{}\n", fitted(fmt::format("{:<13} {}", name, value), kValues));
+}
+
+// One line per rank, its waits by operation and its strategy's counters.
+void print_ranks(const nlohmann::ordered_json& ranks) {
+  for (const auto& rank : ranks) {
+    std::string more;
+    const auto left_out = rank.value("left_out", std::int64_t{0});
+    for (const auto& [op, seconds] : rank.at("wait").items())
+      more += fmt::format(", {} {:.3f} s", op, seconds.get<double>());
+    tell(
+        fmt::format("rank {}", rank.at("rank").get<int>()),
+        fmt::format(
+            "{:.0f} samples/s{}, waits {:.1f} % for data and {:.1f} % for others ({}), sent {:.2f} MB, received {:.2f} "
+            "MB",
+            rank.at("samples_per_s").get<double>(), left_out > 0 ? fmt::format(", left out {} samples", left_out) : "",
+            100 * rank.at("data_wait").get<double>(), 100 * rank.at("comm_wait").get<double>(),
+            more.empty() ? "none" : more.substr(2), rank.at("sent").get<double>() / 1e6,
+            rank.at("received").get<double>() / 1e6));
+    std::string counters;
+    for (const auto& [name, value] : rank.at("counters").items())
+      counters += fmt::format("{}{} {}", counters.empty() ? "" : ", ", name, shown(value));
+    if (!counters.empty()) tell("", counters);
   }
-  const auto summary = nlohmann::ordered_json::parse(*text, nullptr, false);
-  check(summary.is_object(), "[inspect] {}: expected a summary, got something else", (run / "summary.json").string());
+}
+
+// Where a run stands that went on after its summary was written: from its log, if it has one.
+void print_progress(const train::RunRecord& now) {
+  if (std::isfinite(now.epochs)) tell("epochs", fmt::format("{:.6g}", now.epochs));
+  if (std::isfinite(now.loss)) tell("loss", fmt::format("{:.6g} (of its last steps)", now.loss));
+  for (const auto& [name, value] : now.metrics) tell(name, fmt::format("{:.6g}", value));
+}
+
+void print_values(const nlohmann::ordered_json& summary) {
   for (const auto& [key, value] : summary.items()) {
     if (key == "ranks") print_ranks(value);
     if (value.is_array()) continue;
     if (!value.is_object()) {
       const bool moment = key == "started" && value.is_number();
-      fmt::print("{:<13} {}\n", key, moment ? train::moment_text(value.get<double>()) : shown(value));
+      tell(key, moment ? train::moment_text(value.get<double>()) : shown(value));
       continue;
     }
-    for (const auto& [name, number] : value.items()) fmt::print("{:<13} {}\n", name, shown(number));
+    for (const auto& [name, number] : value.items()) tell(name, shown(number));
   }
 }
 
+// The summary, unless the run has gone on since it was written: then what is newest stands first, and what follows is
+// said to be older.
+void print_summary(const fs::path& run) {
+  const train::RunRecord now = train::read_run(run);
+  const auto text = read_file(run / "summary.json", 1 << 20);
+  if (!text) {
+    tell("summary", "none: it has not ended yet");
+    return print_progress(now);
+  }
+  const auto summary = nlohmann::ordered_json::parse(*text, nullptr, false);
+  check(summary.is_object(), "[inspect] {}: expected a summary, got something else", (run / "summary.json").string());
+  const double of = summary.value("steps", 0.0);
+  if (now.steps > of) {
+    tell("steps", fmt::format("{:.0f}", now.steps));
+    print_progress(now);
+    tell("summary", fmt::format("of step {:.0f}, before it went on; what follows is as it was then", of));
+  }
+  print_values(summary);
+}
+
 void print_job(const train::Job& job) {
-  fmt::print("{:<13} {}\n", "model", job.model.net ? job.model.net->name : "declared");
-  fmt::print("{:<13} {}\n", "data", job.data.source.name);
-  fmt::print("{:<13} {}\n", "optimizer", kind_text(job_json(job).at("optimizer")));
+  tell("model", job.model.net ? job.model.net->name : "declared");
+  tell("data", job.data.source.name);
+  tell("optimizer", kind_text(job_json(job).at("optimizer")));
 }
 
 // Of a run made by a C++ program: the settings that its checkpoints keep.
 void print_settings(const train::RunRecord& run) {
-  fmt::print("{:<13} none: made by a C++ program\n", "job");
-  for (const auto& [path, value] : run.settings) fmt::print("{:<13} {}\n", path, value.dump());
+  tell("job", "none: made by a C++ program");
+  for (const auto& [path, value] : run.settings) tell(path, value.dump());
 }
 
 // Verifies every checkpoint, since that is what one wants to know before trusting a run.
@@ -92,9 +126,9 @@ void print_checkpoints(const fs::path& folder, const char* title) {
   for (const std::int64_t step : checkpoints.steps()) {
     const auto loaded = checkpoints.load(step);
     if (loaded) {
-      fmt::print("{:<13} step {}, {} tensors\n", title, step, loaded->tensors.size());
+      tell(title, fmt::format("step {}, {} tensors", step, loaded->tensors.size()));
     } else {
-      fmt::print("{:<13} step {}, not sound: {}\n", title, step, loaded.error());
+      tell(title, fmt::format("step {}, not sound: {}", step, loaded.error()));
     }
   }
 }
@@ -133,14 +167,14 @@ int run_inspect_run(const InspectRunArguments& options) {
   if (has_job) {
     const train::Job job = load_job({options.run, {}});
     print_job(job);
-    fmt::print("{:<13} {}\n", "state", state_of(folder, job));
+    tell("state", state_of(folder, job));
   } else {
     print_settings(train::read_run(folder));
   }
   print_summary(folder);
   print_checkpoints(folder / "checkpoints", "checkpoint");
   print_checkpoints(folder / "checkpoints-best", "best");
-  if (is_saved_model(folder / "model")) fmt::print("{:<13} {}\n", "saved model", (folder / "model").string());
+  if (is_saved_model(folder / "model")) tell("saved model", (folder / "model").string());
   return kOk;
 }
 

@@ -4,6 +4,8 @@
 #include <string>
 
 #include "starling/cli/commands.h"
+#include "starling/cli/fit_table.h"
+#include "starling/cli/help_width.h"
 #include "starling/cli/job_file.h"
 
 namespace starling::cli {
@@ -16,13 +18,22 @@ struct PrintConfigArguments : JobFile {
   bool doc = false;
 };
 
+// Every value in a row; without a terminal, long values stay whole and move what is behind them.
 void print_values(const std::vector<train::JobValue>& values) {
+  constexpr std::size_t kWidest = 40;
+  const std::size_t columns = help_columns();
+  train::TextTable table{.head = {"setting", "value", "from"}};
   std::size_t path_width = 0;
   std::size_t value_width = 0;
-  constexpr std::size_t kWidest = 40;
   for (const auto& value : values) {
+    table.rows.push_back({value.path, value.value, value.where});
     path_width = std::max(path_width, value.path.size());
     value_width = std::max(value_width, std::min(kWidest, value.value.size()));
+  }
+  if (columns > 0) {
+    const std::string text = fit_table(table, columns, {1});
+    fmt::print("{}", text.substr(text.find('\n') + 1));
+    return;
   }
   for (const auto& value : values)
     fmt::print("{:<{}}  {:<{}}  {}\n", value.path, path_width, value.value, value_width, value.where);

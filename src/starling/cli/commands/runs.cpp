@@ -26,13 +26,21 @@ struct RunsArguments {
 void print_fitting(train::RunTable& table, std::size_t columns) {
   const auto left_out = cli::fit_runs(table, columns);
   std::cout << to_text(table);
-  if (left_out.empty()) return;
-  std::cout << cli::wrapped(fmt::format("no room for {}; --settings chooses, --csv has all", fmt::join(left_out, ", ")),
-                            columns, 0)
-            << "\n";
+  if (!left_out.empty())
+    std::cout << cli::fitted(
+                     fmt::format("no room for {}; --settings chooses, --csv has all", fmt::join(left_out, ", ")), 0)
+              << "\n";
+  if (!table.of_some.empty())
+    std::cout << cli::fitted(
+                     fmt::format("{} settings belong to some of the runs only, as {}; --settings NAME,NAME shows "
+                                 "them, --csv has all",
+                                 table.of_some.size(), table.of_some.front()),
+                     0)
+              << "\n";
 }
 
-int run_runs(const RunsArguments& options) {
+int run_runs(RunsArguments options) {
+  options.table.all_settings = options.json || options.csv;  // programs choose for themselves
   const auto folders = as_usage([&] { return train::find_runs(options.folder); });
   std::vector<train::RunRecord> runs;
   for (const auto& folder : folders) {
@@ -46,11 +54,15 @@ int run_runs(const RunsArguments& options) {
   }
   train::RunTable table =
       runs.empty() ? train::RunTable{} : as_usage([&] { return make_run_table(runs, options.folder, options.table); });
+  const bool none_match = !runs.empty() && table.rows.empty();
+  if (none_match)
+    fmt::print(stderr, "starling: no run matches {}, of {} in {}\n", fmt::join(options.table.filters, " and "),
+               runs.size(), options.folder);
   if (options.json) {
     std::cout << to_json(table).dump(2) << "\n";
   } else if (options.csv && !runs.empty()) {
     std::cout << to_csv(table);
-  } else if (!runs.empty()) {
+  } else if (!runs.empty() && !none_match) {
     print_fitting(table, options.table.settings.empty() ? cli::help_columns() : 0);
   }
   return cli::kOk;

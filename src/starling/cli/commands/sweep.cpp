@@ -11,6 +11,7 @@
 
 #include "starling/base/file.h"
 #include "starling/cli/commands.h"
+#include "starling/cli/help_width.h"
 #include "starling/cli/job_file.h"
 #include "starling/train/job/prepared_job.h"
 #include "starling/train/loop/interrupt.h"
@@ -127,7 +128,7 @@ std::vector<std::string> train_command(const SweepArguments& options, const trai
 }
 
 void report(const train::SweepResult& result, const std::string& metric, const fs::path& folder) {
-  std::cout << sweep_table(result, metric);
+  std::cout << sweep_table(result, metric, help_columns());
   if (const auto figure = sweep_figure(result, metric)) {
     write_file_atomically(folder / "sweep.svg", to_svg(*figure)).value();
     std::cout << "curves of the best: " << (folder / "sweep.svg").string() << "\n";
@@ -175,7 +176,7 @@ int run_sweep_command(const SweepArguments& options) {
   if (failed > 0)
     fmt::print(stderr, "starling: {} of {} trials failed; output.txt in the folder of each has all it said\n", failed,
                result.trials.size());
-  return static_cast<std::size_t>(failed) == result.trials.size() ? kFailure : kOk;
+  return failed > 0 ? kFailure : kOk;
 }
 
 }  // namespace

@@ -25,17 +25,14 @@ nlohmann::ordered_json to_json(const System& system) {
           {"proof", system.proof},   {"command", system.command}};
 }
 
-// A line in the columns of the terminal, if it is one.
-std::string fitted(const std::string& line, std::size_t indent) {
-  const std::size_t columns = help_columns();
-  return columns == 0 ? line : wrapped(line, columns, indent);
-}
-
 void print_table() {
   fmt::print("{:<15} {:<8} {}\n", "system", "state", "known for");
   for (const auto& system : systems()) {
     fmt::print("{}\n", fitted(fmt::format("{:<15} {:<8} {}", system.name, system.state(), system.known_for), 25));
-    if (!system.command.empty()) fmt::print("{:<15} {:<8} $ {}\n", "", "", system.command);
+    if (system.command.empty()) continue;
+    // A command stays whole, so that it can be copied: a long one begins further left.
+    const std::size_t indent = help_columns() == 0 || 27 + system.command.size() <= help_columns() ? 25 : 4;
+    fmt::print("{:<{}}$ {}\n", "", indent, system.command);
   }
 }
 

@@ -1,19 +1,24 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "starling/base/as_rank.h"
+#include "starling/base/error_text.h"
 #include "starling/cli/commands.h"
 #include "starling/cli/job_file.h"
+#include "starling/cli/run_home.h"
 #include "starling/dist/launch/rank_info.h"
 #include "starling/train/job/job_check.h"
 #include "starling/train/job/job_error.h"
 #include "starling/train/job/job_run.h"
 #include "starling/train/loop/interrupt.h"
+#include "starling/train/loop/rollbacks.h"
 
 namespace starling::cli {
 namespace {
@@ -52,6 +57,30 @@ std::string how_to_train_longer(const train::Job& job, const train::TrainResult&
   if (!job.schedule.kind || !train::depends_on_length(*job.schedule.kind->make())) return "train longer by " + longer;
   return fmt::format("its schedule ({}) ends with it, so train longer from the beginning, {} --set train.folder={}",
                      job.schedule.kind->name, longer, job.train.folder.string() + "-longer");
+}
+
+std::string counted(std::int64_t number, const char* unit) {
+  return fmt::format("{} {}{}", number, unit, number == 1 ? "" : "s");
+}
+
+// Tells that a run has gone further than this job asks, by which it was left as it is.
+void tell_beyond(const train::Job& job, const train::TrainResult& result) {
+  const std::string folder = job.train.folder.string();
+  train::Job own = job;
+  if (std::filesystem::exists(job.train.folder / "job.yaml")) own = load_job({folder, {}});
+  const bool by_steps = job.train.steps > 0 && result.summary.steps > job.train.steps;
+  const bool ended =
+      result.epochs >= own.train.epochs || (own.train.steps > 0 && result.summary.steps >= own.train.steps);
+  const std::string done =
+      fmt::format("{} ({})", counted(result.epochs, "epoch"), counted(result.summary.steps, "step"));
+  own.train.epochs = std::max(own.train.epochs, result.epochs);
+  const std::string on = ended ? how_to_train_longer(own, result) : fmt::format("`starling train {}` goes on", folder);
+  fmt::print(
+      stderr,
+      "starling: {} is {} {}, and this job asks for {}: nothing was trained and nothing changed; {}, or train so "
+      "long in another folder by --set train.folder={}-short\n",
+      folder, ended ? "finished with" : "not finished but has", done,
+      by_steps ? counted(job.train.steps, "step") : counted(job.train.epochs, "epoch"), on, folder);
 }
 
 void tell_finished(const train::Job& job, const train::TrainResult& result) {
@@ -99,6 +128,10 @@ int train_job(const train::Job& job, const TrainArguments& options) {
     fmt::print(stderr, "starling: interrupted at step {}; {}\n", result.summary.steps, then(job, result));
     return kInterrupted;
   }
+  if (result.beyond) {
+    tell_beyond(job, result);
+    return kOk;
+  }
   print_summary(job, result);
   if (result.was_finished) tell_finished(job, result);
   if (!result.model_error.empty()) fmt::print(stderr, "starling: no saved model: {}\n", result.model_error);
@@ -109,10 +142,32 @@ int train_job(const train::Job& job, const TrainArguments& options) {
       job.train.folder.string());
 }
 
-int run_train(const TrainArguments& options) {
+// What to try where a loss, gradients or weights have become infinite or NaN.
+std::string advice_against_infinities(const train::Job& job) {
+  const auto options = job.optimizer.kind.json();
+  std::string tries = fmt::format("a lower optimizer.lr{}",
+                                  options.contains("lr") ? fmt::format(" than {}", options.at("lr").dump()) : "");
+  if (job.train.clip_norm == 0) tries += ", or train.clip_norm: 1";
+  if (job.train.precision != Precision::f32) tries += ", or train.precision: f32";
+  if (job.train.finite_every != 1) tries += "; train.finite_every: 1 finds the first step with infinities";
+  return tries;
+}
+
+// The folder of a run may be named from anywhere: its job goes on where it was trained.
+TrainArguments at_home(TrainArguments options) {
+  if (!std::filesystem::is_directory(options.job) || !std::filesystem::exists(job_path(options.job))) return options;
+  if (!options.trace.empty()) options.trace = std::filesystem::absolute(options.trace).string();
+  enter_run_home(options.job, load_job({options.job, {}}));
+  return options;
+}
+
+int run_train(const TrainArguments& given) {
+  const TrainArguments options = at_home(given);
   const train::Job job = job_of(options);
   try {
     return train_job(job, options);
+  } catch (const train::NotFiniteError& error) {
+    throw Error(fmt::format("{} (try {})", without_rank(error.what()), advice_against_infinities(job)));
   } catch (const train::ToldByFirstRank&) {
     return kUsage;
   } catch (const train::JobError& error) {

@@ -33,12 +33,11 @@ std::int64_t steps_an_epoch(const train::Job& job, std::int64_t samples) {
 
 int check_with_data(const ValidateArguments& options, const train::Job& job) {
   const train::JobCheck check = check_job(job);
-  for (const auto* list : {&check.problems, &check.failures}) {
-    for (const auto& message : *list) fmt::print(stderr, "starling: {}\n", message);
-  }
-  if (!check.ok()) return check.problems.empty() ? kFailure : kUsage;
+  for (const auto& message : check.problems) fmt::print(stderr, "starling: {}\n", message);
+  if (!check.ok()) return kUsage;
   const train::PreparedJob& prepared = *check.prepared;
   const train::StepShapes& shapes = check.shapes;
+  for (const auto& note : prepared.data.splits.notes) fmt::print(stderr, "starling: note: {}\n", note);
   fmt::print("{}: ok\n", options.job);
   fmt::print("data        {}\n", describe_data(prepared));
   fmt::print("model       {}, {} parameters{}\n",

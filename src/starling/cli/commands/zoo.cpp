@@ -2,14 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "starling/cli/commands.h"
-#include "starling/train/job/job_docs.h"
+#include "starling/cli/print_kinds.h"
 
 namespace starling::cli {
 namespace {
@@ -21,40 +19,17 @@ struct ZooArguments {
 
 using ZooKind = Kind<zoo::Recipe>;
 
-nlohmann::ordered_json option_json(const Setting& setting, const ZooKind& kind) {
-  return {{"key", setting.key},
-          {"may_be", train::allowed_values(setting.schema)},
-          {"default", setting.value(kind.defaults.get())},
-          {"doc", setting.doc}};
-}
-
-nlohmann::ordered_json net_json(const std::string& name, const ZooKind& kind) {
-  nlohmann::ordered_json options = nlohmann::ordered_json::array();
-  for (const auto& setting : kind.settings) options.push_back(option_json(setting, kind));
-  return {{"name", name}, {"doc", kind.doc}, {"options", options}};
-}
-
 void print_names(const zoo::Table& nets) {
-  std::size_t width = 0;
-  for (const auto& [name, kind] : nets.all()) width = std::max(width, name.size());
-  for (const auto& [name, kind] : nets.all()) fmt::print("{:<{}}  {}\n", name, width, kind.doc);
+  print_kind_names(nets);
   fmt::print("\nstarling zoo NAME shows the options of one.\n");
 }
 
 void print_net(const std::string& name, const ZooKind& kind) {
-  fmt::print("{}\n  {}\n\n", name, kind.doc);
-  std::vector<std::array<std::string, 4>> rows{{"option", "may be", "default", "what it is"}};
-  for (const auto& setting : kind.settings)
-    rows.push_back(
-        {setting.key, train::allowed_values(setting.schema), setting.value(kind.defaults.get()).dump(), setting.doc});
-  std::array<std::size_t, 3> widths{};
-  for (const auto& row : rows) {
-    for (std::size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  for (const auto& row : rows)
-    fmt::print("  {:<{}}  {:<{}}  {:<{}}  {}\n", row[0], widths[0], row[1], widths[1], row[2], widths[2], row[3]);
+  print_kind(name, kind);
   fmt::print("\nIn a job: model: {{name: {}{}}}\n", name,
-             kind.settings.empty() ? "" : fmt::format(", {}: {}", rows[1][0], rows[1][2]));
+             kind.settings.empty()
+                 ? ""
+                 : fmt::format(", {}: {}", kind.settings[0].key, kind.settings[0].value(kind.defaults.get()).dump()));
 }
 
 int run_zoo(const ZooArguments& options) {
@@ -63,7 +38,7 @@ int run_zoo(const ZooArguments& options) {
   if (options.json) {
     nlohmann::ordered_json all = nlohmann::ordered_json::array();
     for (const auto& [name, kind] : nets.all()) {
-      if (options.name.empty() || options.name == name) all.push_back(net_json(name, kind));
+      if (options.name.empty() || options.name == name) all.push_back(kind_json(name, kind));
     }
     fmt::print("{}\n", all.dump(2));
   } else if (options.name.empty()) {

@@ -72,8 +72,8 @@ void TensorDataset::gather_columns(std::span<const std::int64_t> rows, std::span
       std::memcpy(to, from + static_cast<std::size_t>(row) * bytes, bytes);
       to += bytes;
     }
+    check_mapped(from);  // a column may be a view of a file
   }
-  check_mapped_files();  // columns may be views of a file
 }
 
 }  // namespace starling

@@ -64,7 +64,7 @@ Tensor copied(std::span<const std::byte> file, const NpyHeader& header) {
   } else {
     std::memcpy(to, from, file.size() - header.data_begin);
   }
-  check_mapped_files();
+  check_mapped(file.data());
   if (header.swapped) swap_elements(to, tensor.numel(), size_of(header.type.dtype));
   return tensor;
 }

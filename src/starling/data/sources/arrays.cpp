@@ -4,6 +4,7 @@
 #include "starling/base/error.h"
 #include "starling/data/formats/npy.h"
 #include "starling/data/formats/safetensors.h"
+#include "starling/data/loading/array_splits.h"
 #include "starling/data/loading/split.h"
 
 namespace starling::data {
@@ -64,7 +65,8 @@ Tensor widened(const Tensor& tensor, bool labels) {
   return wide;
 }
 
-std::shared_ptr<const Dataset> dataset(const std::vector<Tensor>& columns, std::int64_t& classes) {
+std::shared_ptr<const Dataset> dataset(const std::vector<Tensor>& columns, std::int64_t& classes,
+                                       std::int64_t& least_label) {
   std::vector<Tensor> fields;
   for (const auto& column : columns) {
     const bool labels = !fields.empty() && fields.size() + 1 == columns.size() && column.rank() == 1;
@@ -74,10 +76,8 @@ std::shared_ptr<const Dataset> dataset(const std::vector<Tensor>& columns, std::
   if (fields.size() > 1 && labels.dtype() == DType::i64 && labels.rank() == 1 && labels.numel() > 0) {
     const auto* from = labels.data<std::int64_t>();
     const auto [low, high] = std::minmax_element(from, from + labels.numel());
-    check(classes == 0 || (*low >= 0 && *high < classes),
-          "[data] expected labels of 0 to {}, got {} to {} (number them from 0, or leave classes out)", classes - 1,
-          *low, *high);
-    if (classes == 0 && *low >= 0) classes = *high + 1;
+    count_classes(*low, *high, "[data]", classes);
+    least_label = std::min(least_label, *low);
   }
   return std::make_shared<const TensorDataset>(std::move(fields));
 }
@@ -91,20 +91,14 @@ DataSplits read_splits(const ArraysOptions& o, Read&& read) {
   };
   DataSplits splits;
   splits.classes = o.classes;
-  splits.train = dataset(columns(o.train), splits.classes);
+  splits.train = dataset(columns(o.train), splits.classes, splits.least_label);
   check(o.test.empty() || o.test_share == 0,
         "[data] expected test samples or a share of the training ones, got both (leave out test or test_share)");
   std::int64_t test_classes = splits.classes;
-  if (!o.test.empty()) splits.test = dataset(columns(o.test), test_classes);
+  if (!o.test.empty()) splits.test = dataset(columns(o.test), test_classes, splits.least_label);
   take_test_share(splits, o.test_share, o.split_seed);
   finish_splits(splits, o);
-  check(o.class_names.empty() || std::ssize(o.class_names) == splits.classes,
-        "[data] expected a name for each of the {} classes, got {} (list them all in class_names, or leave it out)",
-        splits.classes, o.class_names.size());
-  splits.class_names = o.class_names;
-  const TensorType sample = splits.train->fields().front();
-  splits.raw = {{"kind", "array"}, {"dtype", std::string(name(sample.dtype))}, {"shape", nlohmann::json::array()}};
-  for (const auto size : sample.shape) splits.raw["shape"].push_back(size);
+  describe_arrays(splits, o.class_names, "[data]");
   return splits;
 }
 

@@ -3,6 +3,7 @@
 
 #include "starling/base/error.h"
 #include "starling/data/datasets/hdf5_dataset.h"
+#include "starling/data/loading/array_splits.h"
 #include "starling/data/loading/split.h"
 #include "starling/tensor/bytes.h"
 
@@ -65,20 +66,18 @@ std::pair<std::int64_t, std::int64_t> label_range(const Hdf5Array& labels) {
 }
 
 // Checks labels against the number of classes, which they show if it is 0.
-void count_classes(const Hdf5Arrays& arrays, const std::string& file, std::int64_t& classes) {
+void count_classes_of(const Hdf5Arrays& arrays, const std::string& file, DataSplits& splits) {
   const TensorType& type = arrays.back()->type();
   if (arrays.size() < 2 || type.dtype != DType::i64 || type.shape.rank() != 1 || type.shape[0] == 0) return;
   const auto [low, high] = label_range(*arrays.back());
-  check(classes == 0 || (low >= 0 && high < classes),
-        "[hdf5] {}: expected labels of 0 to {}, got {} to {} (number them from 0, or leave classes out)", file,
-        classes - 1, low, high);
-  if (classes == 0 && low >= 0) classes = high + 1;
+  count_classes(low, high, "[hdf5] " + file + ":", splits.classes);
+  splits.least_label = std::min(splits.least_label, low);
 }
 
 std::shared_ptr<const Dataset> read_part(const std::filesystem::path& file, const std::vector<std::string>& names,
-                                         std::int64_t& classes) {
+                                         DataSplits& splits) {
   const auto arrays = open_arrays(file, names);
-  count_classes(arrays, file.string(), classes);
+  count_classes_of(arrays, file.string(), splits);
   return std::make_shared<const Hdf5Dataset>(arrays);
 }
 
@@ -88,15 +87,10 @@ DataSplits read_hdf5_splits(const Hdf5SourceOptions& o) {
         "[hdf5] expected names of arrays in data.test for data.test_file, got none");
   DataSplits splits;
   splits.classes = o.classes;
-  splits.train = read_part(o.file, o.train, splits.classes);
-  if (!o.test.empty()) splits.test = read_part(o.test_file.empty() ? o.file : o.test_file, o.test, splits.classes);
+  splits.train = read_part(o.file, o.train, splits);
+  if (!o.test.empty()) splits.test = read_part(o.test_file.empty() ? o.file : o.test_file, o.test, splits);
   finish_splits(splits, o);
-  check(o.class_names.empty() || std::ssize(o.class_names) == splits.classes,
-        "[hdf5] expected a name for each of the {} classes, got {}", splits.classes, o.class_names.size());
-  splits.class_names = o.class_names;
-  const TensorType sample = splits.train->fields().front();
-  splits.raw = {{"kind", "array"}, {"dtype", std::string(name(sample.dtype))}, {"shape", nlohmann::json::array()}};
-  for (const auto size : sample.shape) splits.raw["shape"].push_back(size);
+  describe_arrays(splits, o.class_names, "[hdf5]");
   return splits;
 }
 

@@ -46,16 +46,25 @@ struct FolderOptions : SplitOptions {
   }
 };
 
-std::vector<std::string> class_folders(const fs::path& folder) {
+bool has_pictures(const fs::path& folder) {
+  return std::any_of(fs::recursive_directory_iterator(folder), fs::recursive_directory_iterator(),
+                     [](const auto& entry) { return entry.is_regular_file() && has_picture_name(entry.path()); });
+}
+
+// Folders with pictures; others are left out and noted: a class that no sample has cannot be learned.
+std::vector<std::string> class_folders(const fs::path& folder, std::vector<std::string>& notes) {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.is_directory() && !entry.path().filename().string().starts_with('.')) {
+    if (!entry.is_directory() || entry.path().filename().string().starts_with('.')) continue;
+    if (has_pictures(entry.path())) {
       names.push_back(entry.path().filename().string());
+    } else {
+      notes.push_back(fmt::format("the folder {} has no pictures: it is no class", entry.path().string()));
     }
   }
   std::sort(names.begin(), names.end());
   check(!names.empty(),
-        "[image_folder] expected a folder for each class in {}, got none (put the "
+        "[image_folder] expected a folder with pictures for each class in {}, got none (put the "
         "pictures of each class into a folder of its name)",
         folder.string());
   return names;
@@ -98,7 +107,7 @@ DataSplits make(const FolderOptions& o, const Reading& as) {
   const bool parted = !o.train.empty() && fs::is_directory(train);
   const fs::path from = parted ? train : o.folder;
   DataSplits splits;
-  splits.class_names = class_folders(from);
+  splits.class_names = class_folders(from, splits.notes);
   if (raw_kind(as.raw) == "pictures" && !as.class_names.empty()) {
     expect_known(splits.class_names, as.class_names, from);
     splits.class_names = as.class_names;

@@ -201,8 +201,9 @@ std::string Comm::abort_text(std::string_view reason) const {
 
 void Comm::fail_call(std::string_view call, std::string_view reason) const {
   if (const std::string finding = dist::finding_in(reason); !finding.empty()) {
-    fail("{}\nrank {} of {} was in {} of group '{}', epoch {}; last finished here #{}\nlast operations of rank {}:\n{}",
-         finding, rank(), size(), call, group_.label, epoch(), journal_->last_finished(), rank(), journal_->dump());
+    fail(
+        "{};\nrank {} of {} was in {} of group '{}', epoch {}; last finished here #{}\nlast operations of rank {}:\n{}",
+        finding, rank(), size(), call, group_.label, epoch(), journal_->last_finished(), rank(), journal_->dump());
   }
   fail(
       "[comm] {} on rank {} of {} in group '{}', epoch {}: {}; last finished here #{}\nlast operations of rank {}:\n{}",
@@ -215,7 +216,8 @@ std::string finding_in(std::string_view text) {
   const auto begin = text.find(kSupervision);
   if (begin == std::string_view::npos) return {};
   text.remove_prefix(begin);
-  return std::string(text.substr(0, text.find('\n')));
+  text = text.substr(0, text.find('\n'));
+  return std::string(text.substr(0, text.find_last_not_of(';') + 1));
 }
 
 }  // namespace dist

@@ -40,11 +40,11 @@ struct CommGroup {
 //
 // All ranks of a group make the same collective calls in the same order, from one thread at a time per rank; send and
 // recv match in order for each pair and may be mixed in freely. A call only starts the operation: Work::wait ends it.
-// No call waits for another rank, except when very many operations are outstanding (64 collectives, 8 messages to one
-// peer). Buffers are contiguous host memory, counts are elements and not negative, zero counts are fine. Where "in
-// place" is named it is allowed; any other overlap of send and recv is refused. Misuse throws Error before anything is
-// sent; whatever goes wrong later breaks the group for good on all ranks: every wait and every later call throws, and a
-// new group has a new epoch.
+// No call waits for another rank, except when 64 collectives are outstanding, or 64 operations of any kind where a
+// decorator follows them. Buffers are contiguous host memory, counts are elements and not negative, zero counts are
+// fine. Where "in place" is named it is allowed; any other overlap of send and recv is refused. Misuse throws Error
+// before anything is sent; whatever goes wrong later breaks the group for good on all ranks: every wait and every later
+// call throws, and a new group has a new epoch.
 class Comm {
  public:
   virtual ~Comm() = default;
@@ -118,7 +118,8 @@ class Comm {
   void leave_unwatched() { group_.pulse = nullptr; }
 
   // Breaks the group: every rank's outstanding and later operations throw, naming this rank and the reason, or the rank
-  // at fault if the reason quotes a finding of the supervision (pulse.h). Any thread.
+  // at fault if the reason quotes a finding of the supervision (pulse.h). Once it has returned, no rank touches this
+  // rank's buffers: call it before those of unfinished operations are freed. Any thread.
   virtual void abort(std::string_view reason) = 0;
 
   // tell: publishes this rank's status to the others. heard: the last status received from a rank. Neither blocks; a

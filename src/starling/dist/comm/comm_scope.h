@@ -1,6 +1,7 @@
 #pragma once
 
 #include "starling/dist/comm/comm.h"
+#include "starling/dist/mesh/mesh.h"
 #include "starling/ops/def/comm_world.h"
 
 namespace starling {
@@ -9,10 +10,12 @@ namespace starling {
 // functions that have no strategy of their own:
 //   CommScope scope(*comm);
 //   Tensor total = all_reduce(x);
-// Scopes nest. Every rank opens its own, on the thread that runs its code; the communicator must outlive it.
+// With a mesh they also go to the ranks of an axis: all_reduce(x, {.group = Symbol("model")}).
+// Scopes nest. Every rank opens its own, on the thread that runs its code; communicator and mesh must outlive it.
 class CommScope {
  public:
   explicit CommScope(Comm& comm) : scope_({&comm, comm.rank(), comm.size()}) {}
+  explicit CommScope(const Mesh& mesh) : scope_(mesh.world()) {}
 
  private:
   WorldScope scope_;

@@ -58,23 +58,25 @@ void Journal::moved(CommOp op, const Traffic& traffic) {
   c.messages += traffic.messages;
 }
 
-void Journal::count_with(Counted bytes) {
+void Journal::count_with(Counted elsewhere) {
   std::scoped_lock lock(mutex_);
-  bytes_ = std::move(bytes);
+  elsewhere_ = std::move(elsewhere);
 }
 
 void Journal::stop_counting() {
   std::scoped_lock lock(mutex_);
   for (int op = 0; op < kCommOpCount; ++op) counters_[static_cast<std::size_t>(op)] = counted(static_cast<CommOp>(op));
-  bytes_ = nullptr;
+  elsewhere_ = nullptr;
 }
 
 OpCounters Journal::counted(CommOp op) const {
   OpCounters c = counters_[static_cast<std::size_t>(op)];
-  if (!bytes_) return c;
-  const Traffic moved = bytes_(op);
+  if (!elsewhere_) return c;
+  const Traffic moved = elsewhere_(op);
   c.bytes_sent += moved.bytes_sent;
   c.bytes_received += moved.bytes_received;
+  c.steps += moved.steps;
+  c.messages += moved.messages;
   return c;
 }
 

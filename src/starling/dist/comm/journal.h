@@ -12,9 +12,10 @@
 namespace starling::dist {
 
 // Cost of one rank's operations of one kind so far. bytes_sent: bytes of this rank's memory that other ranks read, or
-// that were put on a wire for them; bytes_received: the reverse. Where memory is common both are counted as they move:
-// others may still read what this rank has sent when its own operation has ended. steps: phases that had to follow each
-// other; messages: transfers to one other rank each. wait_ns: time spent inside wait().
+// that were put on a wire for them; bytes_received: the reverse. messages: pieces handed over to one other rank each,
+// counted when the last of their bytes has moved, or when they are given to the wire. steps: phases that had to follow
+// each other, of those in which this rank took part. Where memory is common all are counted as bytes move: others may
+// still read what this rank has sent when its own operation has ended. wait_ns: time spent inside wait().
 struct OpCounters {
   std::uint64_t calls = 0;
   std::uint64_t bytes_sent = 0;
@@ -50,10 +51,10 @@ class Journal {
   void finished(std::uint64_t record, CommOp op, std::chrono::nanoseconds waited, CommTime now = CommClock::now());
   void moved(CommOp op, const Traffic& traffic);
 
-  // Bytes that are counted elsewhere, where they move: added to those of moved() whenever counters are read, until
+  // Traffic that is counted elsewhere, where it moves: added to those of moved() whenever counters are read, until
   // stop_counting() takes their last values.
   using Counted = std::function<Traffic(CommOp)>;
-  void count_with(Counted bytes);
+  void count_with(Counted elsewhere);
   void stop_counting();
 
   OpCounters counters(CommOp op) const;
@@ -86,7 +87,7 @@ class Journal {
   std::uint64_t last_finished_ = 0;
   std::array<Record, kRecords> records_;
   std::array<OpCounters, kCommOpCount> counters_;
-  Counted bytes_;
+  Counted elsewhere_;
 };
 
 }  // namespace starling::dist

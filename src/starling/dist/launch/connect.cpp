@@ -15,13 +15,14 @@ using Options = ConnectOptions;
 
 std::unique_ptr<Comm> shared_memory(Store& store, int rank, int size, const std::string& label,
                                     const Options& options) {
-  return make_shared_comm(store, rank, size,
-                          {.epoch = options.epoch,
-                           .label = label,
-                           .deadline = options.call_deadline,
-                           .join_deadline = options.join_deadline,
-                           .pulse = options.pulse,
-                           .stop = options.stop});
+  SharedWorldOptions how{.epoch = options.epoch,
+                         .label = label,
+                         .deadline = options.call_deadline,
+                         .join_deadline = options.join_deadline,
+                         .pulse = options.pulse,
+                         .stop = options.stop};
+  if (options.pulse == nullptr) how.visit_patience = {};  // not supervised: a debugger may hold a rank anywhere
+  return make_shared_comm(store, rank, size, how);
 }
 
 std::unique_ptr<Comm> gloo(const std::shared_ptr<Store>& store, const RankInfo& info, const Options& options) {

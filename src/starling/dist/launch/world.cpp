@@ -96,9 +96,12 @@ void Joining::meet_at(const std::string& address, const std::string& secret, boo
 // Joins over MPI, which announces rank 0's rendezvous, with a secret for this run alone.
 std::unique_ptr<Comm> Joining::meet_over_mpi() {
   const dist::RankInfo& info = world.info;
-  auto comm = dist::make_mpi_comm(
-      {.epoch = world.epoch, .deadline = connect.call_deadline, .join = options.join_deadline, .pulse = connect.pulse},
-      dist::reducing_by(options.all_reduce));
+  auto comm = dist::make_mpi_comm({.epoch = world.epoch,
+                                   .deadline = connect.call_deadline,
+                                   .join = options.join_deadline,
+                                   .pulse = connect.pulse,
+                                   .stop = options.stop},
+                                  dist::reducing_by(options.all_reduce));
   check(comm->rank() == info.rank && comm->size() == info.world,
         "[world] expected rank {} of {}, as {} told, got rank {} of {} from MPI: is this build's MPI the one that "
         "started it?",

@@ -106,6 +106,7 @@ std::unique_ptr<runtime::Program> AllReduce::build(const graph::Graph& global, c
   if (!comm().capabilities().direct_memory) program.disable.insert("shared_updates");
   return std::make_unique<AllReduceProgram>(shared_comm(), global, container, build,
                                             dist::RankProgramOptions{.comm = &comm(),
+                                                                     .world = options.world,
                                                                      .shards = shards(),
                                                                      .shard_order = options_.shard_order,
                                                                      .local_gradients = local_gradients});

@@ -179,6 +179,13 @@ DataParallel::DataParallel(DataParallelOptions options)
 
 DataParallel::~DataParallel() = default;
 
+std::shared_ptr<runtime::Strategy> DataParallel::parts() const {
+  if (options_.deterministic) return nullptr;
+  auto parts = std::make_shared<DataParallel>(*this);
+  parts->local_gradients_ = true;
+  return parts;
+}
+
 std::string DataParallel::name() const {
   return fmt::format("data_parallel({} thread ranks{})", options_.workers,
                      options_.deterministic ? ", deterministic" : "");
@@ -186,6 +193,7 @@ std::string DataParallel::name() const {
 
 std::unique_ptr<runtime::Program> DataParallel::build(const graph::Graph& global, const Container& container,
                                                       const runtime::BuildOptions& options) {
+  check(!options.world.comm, "[data_parallel] expected a function without a world, as its ranks are threads, got one");
   runtime::BuildOptions build = options;
   build.program.threads =
       options_.deterministic ? 1 : dist::threads_each(options_.threads_per_worker, options_.workers, build.program);
@@ -195,7 +203,8 @@ std::unique_ptr<runtime::Program> DataParallel::build(const graph::Graph& global
     const Container own = r == 0 ? container : replicas_->of_rank(r, container, options_.workers);
     const dist::RankProgramOptions part{.comm = comm.get(),
                                         .shards = options_.deterministic ? options_.shards : 0,
-                                        .shard_order = options_.shard_order};
+                                        .shard_order = options_.shard_order,
+                                        .local_gradients = local_gradients_};
     Rank rank;
     rank.program = std::make_unique<dist::RankProgram>(global, own, build, part);
     rank.comm = std::move(comm);

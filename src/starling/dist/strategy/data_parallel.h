@@ -34,9 +34,15 @@ class DataParallel final : public runtime::Strategy {
   std::unique_ptr<runtime::Program> build(const graph::Graph& global, const Container& container,
                                           const runtime::BuildOptions& options) override;
 
+  // Strategy for the programs of a step that is made of several: gradient slots hold every rank's own terms until the
+  // program that uses them reduces them, once. Null in deterministic mode: there the terms of all logical shards are
+  // added in their order, which sums of several batches would change.
+  std::shared_ptr<runtime::Strategy> parts() const;
+
  private:
   struct Replicas;
   DataParallelOptions options_;
+  bool local_gradients_ = false;
   std::shared_ptr<Replicas> replicas_;  // shared by the programs of one strategy
 };
 

@@ -42,6 +42,21 @@ std::shared_ptr<Allocator> arena_for(const runtime::Executable& executable, cons
   return executable.device().kind == DeviceKind::cpu ? comm.arena() : nullptr;
 }
 
+// Name of the group over whose ranks rows are split; empty: all ranks of the program.
+std::string split_group(const RankProgramOptions& options) {
+  if (!options.world.comm || options.world.comm == options.comm) return {};
+  for (const WorldGroup& group : options.world.groups) {
+    if (group.comm == options.comm) return group.name.str();
+  }
+  fail("[rank_program] expected the communicator of one of the world's {} groups, got one of {} ranks that is none",
+       options.world.groups.size(), options.comm->size());
+}
+
+runtime::InstanceOptions instance_options(const RankProgramOptions& options, std::shared_ptr<Allocator> arena) {
+  const CommWorld world = options.world.comm ? options.world : CommWorld{options.comm, options.comm->rank()};
+  return {.comm = world.comm, .rank = world.rank, .groups = world.groups, .arena_allocator = std::move(arena)};
+}
+
 }  // namespace
 
 RankProgram::RankProgram(const graph::Graph& global, const Container& container, const runtime::BuildOptions& build,
@@ -49,6 +64,7 @@ RankProgram::RankProgram(const graph::Graph& global, const Container& container,
     : comm_(options.comm),
       context_{.world = options.comm->size(),
                .rank = options.comm->rank(),
+               .group = split_group(options),
                .inputs = split_arguments(global, build.arguments),
                .shards = options.shards,
                .shard_order = options.shard_order,
@@ -56,10 +72,8 @@ RankProgram::RankProgram(const graph::Graph& global, const Container& container,
   runtime::BuiltProgram built =
       runtime::build_program(options.local_gradients ? with_local_slots(global) : global, context_);
   reports_ = std::move(built.reports);
-  instance_ = std::make_unique<runtime::Instance>(
-      built.executable, container,
-      runtime::InstanceOptions{
-          .comm = comm_, .rank = comm_->rank(), .arena_allocator = arena_for(*built.executable, *comm_)});
+  instance_ = std::make_unique<runtime::Instance>(built.executable, container,
+                                                  instance_options(options, arena_for(*built.executable, *comm_)));
   const graph::Graph& local = graph();
   for (graph::ValueId out : local.outputs)
     split_outputs_.push_back(!local.value(out).layouts.empty() && local.value(out).layouts[0].is_split());

@@ -13,7 +13,10 @@ namespace starling::dist {
 
 struct RankProgramOptions {
   Comm* comm = nullptr;  // this rank's communicator; outlives the program
-  int shards = 0;        // > 0: deterministic, with so many logical shards
+  // Ranks and groups that collectives of the program itself go to (Mesh::world()); `comm` is one of the groups, and
+  // rows are split over its ranks alone. Without a communicator: the program has no collectives of its own.
+  CommWorld world = {};
+  int shards = 0;  // > 0: deterministic, with so many logical shards
   std::string shard_order = "shard";
   bool local_gradients = false;  // gradient slots hold this rank's terms; the program that consumes them reduces them
 };

@@ -213,6 +213,10 @@ bool has_effects(const Graph& graph, const Node& node) {
 
 bool acts_outside(const Graph& graph, const Node& node) { return any_node(graph, node, has_effect); }
 
+bool communicates(const Graph& graph, const Node& node) {
+  return any_node(graph, node, [](const Node& n) { return n.op->comm; });
+}
+
 bool draws_random(const Graph& graph, const Node& node) {
   return any_node(graph, node, [](const Node& n) { return n.op->random; });
 }

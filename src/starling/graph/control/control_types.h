@@ -15,6 +15,8 @@ bool has_effects(const Graph& graph, const Node& node);
 bool draws_random(const Graph& graph, const Node& node);
 // True if a node acts on something outside the graph (queues, files): such nodes keep their order.
 bool acts_outside(const Graph& graph, const Node& node);
+// True if a node communicates with other ranks, or a body of it does.
+bool communicates(const Graph& graph, const Node& node);
 
 // Number of nodes after inlining every body at each place that refers to it, as lowering does.
 double written_out(const Graph& graph);

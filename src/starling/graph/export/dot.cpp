@@ -90,7 +90,7 @@ class DotWriter {
     if (const auto attributes = shown_attributes(node, kMostAttributes); !attributes.empty())
       label += "\n" + attributes;
     std::string style = is_op(node, "assign") || is_source(node) ? "filled" : "rounded,filled";
-    if (node.lane == Lane::comm) style += ",dashed";
+    if (is_comm(node.lane)) style += ",dashed";
     return fmt::format("n{} [label={}, shape={}, style=\"{}\", fillcolor=\"{}\", tooltip={}];", id, label_text(label),
                        form(node), style, device_colour(node.device),
                        quoted(fmt::format("{} on {}", names_.scope(id), to_string(node.device))));

@@ -114,7 +114,7 @@ class SvgWriter {
 
   static std::string kind_of(const Node& node) {
     if (is_source(node) || is_op(node, "assign")) return node.op->name;
-    return node.lane == Lane::comm ? "comm" : "op";
+    return is_comm(node.lane) ? "comm" : "op";
   }
 
   Drawn of_node(NodeId id) const {

@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <queue>
+#include <utility>
 
 #include "starling/graph/control/control_types.h"
 #include "starling/graph/dependencies.h"
@@ -10,9 +12,9 @@
 #include "starling/ops/def/registry.h"
 #include "starling/tensor/bytes.h"
 
-// Reductions that become ready one after another share one exchange. The pass runs before any that looks at the shapes
-// of this rank's pieces, and uses the shapes of reduced values only, which all ranks share: so every rank makes the
-// same buckets in the same order, whatever rows it holds.
+// Reductions of a group of ranks that become ready one after another share one exchange. The pass runs before any that
+// looks at the shapes of this rank's pieces, and uses the shapes of reduced values only, which all ranks share: so
+// every rank makes the same buckets in the same order, whatever rows it holds.
 namespace starling::graph::passes {
 namespace {
 
@@ -166,7 +168,7 @@ class Joining {
     for (NodeId id = 0; id < graph.size(); ++id) {
       for (NodeId first : before[at(id)]) edge(unit_[at(first)], unit_[at(id)]);
     }
-    for (int b = 0; b + 1 < static_cast<int>(buckets.size()); ++b) edge(graph.size() + b, graph.size() + b + 1);
+    chain_groups();
   }
 
   Graph run() {
@@ -183,6 +185,16 @@ class Joining {
 
  private:
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+  // Orders the collectives of each group of ranks among themselves.
+  void chain_groups() {
+    std::map<const std::string*, int> last;
+    for (int b = 0; b < static_cast<int>(buckets_.size()); ++b) {
+      const int unit = graph_.size() + b;
+      const auto [earlier, first] = last.try_emplace(&comm_group(graph_.node(buckets_[at(b)].members[0])).str(), unit);
+      if (!first) edge(std::exchange(earlier->second, unit), unit);
+    }
+  }
 
   std::size_t units() const {
     std::size_t joined = 0;

@@ -15,7 +15,8 @@ Graph logical_shards(const Graph& graph, const PassContext& context) {
                       .first = static_cast<int>(own.begin),
                       .count = static_cast<int>(own.size),
                       .ordered = true,
-                      .order = context.shard_order},
+                      .order = context.shard_order,
+                      .group = Symbol(context.group)},
                      context.inputs)
       .run();
 }

@@ -5,7 +5,9 @@ namespace {
 
 Graph partition(const Graph& graph, const PassContext& context) {
   if (context.world == 1 || context.shards > 0) return graph;
-  return Partitioner(graph, {.parts = context.world, .first = context.rank, .count = 1}, context.inputs).run();
+  return Partitioner(graph, {.parts = context.world, .first = context.rank, .count = 1, .group = Symbol(context.group)},
+                     context.inputs)
+      .run();
 }
 
 }  // namespace

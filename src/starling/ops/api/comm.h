@@ -8,6 +8,10 @@ namespace starling {
 
 // Collectives as ops. Every rank of the world (ops/def/comm_world.h) applies the same ones in the same order.
 //
+// all_reduce(x, {.group = Symbol("model")}) goes to the ranks of that group alone: each axis of a Mesh
+// (dist/mesh/mesh.h) names one. Ranks of a group apply its collectives in the same order; those of different groups are
+// independent.
+//
 // Gradients. Each rank r computes a loss L_r from its own x_r and from what the others sent. The total loss is L = L_0
 // + … + L_(P-1), and the gradient on rank r is dL/dx_r. So the gradient of a collective is again a collective, to which
 // every rank contributes the gradient g_r = dL/dy_r of its result:

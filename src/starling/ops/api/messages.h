@@ -6,7 +6,7 @@
 namespace starling {
 
 // Point-to-point messages between ranks as ops. Messages of one ordered pair of ranks match in the order in which they
-// are applied; both sides name the same shape and dtype.
+// are applied; both sides name the same shape and dtype, and the same group if ranks count within one.
 //
 // Each is the gradient of the other: the gradient of x sent from rank r to s is sent back from s to r. To connect both
 // to the graph, send_to returns a receipt and recv_from takes a ticket: scalar zeros of the message's dtype. To

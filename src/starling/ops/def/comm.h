@@ -4,13 +4,18 @@
 
 namespace starling::op {
 
+// `group` of every op here is the name of a group of the world (ops/def/comm_world.h), such as an axis of a Mesh;
+// empty: all ranks. Ranks, roots and numbers of ranks count within the group.
+
 struct AllReduceAttrs {
   Symbol reduce{"sum"};              // sum, mean, max, min, product
   Symbol name{};                     // label for diagnostics
   std::int64_t rank = 0, ranks = 1;  // set by all_reduce(); used by the gradients of max, min and product
+  Symbol group{};
   static AttrFields fields() {
     return {field("reduce", &AllReduceAttrs::reduce), field("name", &AllReduceAttrs::name),
-            field("rank", &AllReduceAttrs::rank), field("ranks", &AllReduceAttrs::ranks)};
+            field("rank", &AllReduceAttrs::rank), field("ranks", &AllReduceAttrs::ranks),
+            field("group", &AllReduceAttrs::group)};
   }
 };
 
@@ -18,8 +23,10 @@ struct RootAttrs {
   std::int64_t root = 0;
   std::int64_t rank = 0;  // filled in
   Symbol name{};
+  Symbol group{};
   static AttrFields fields() {
-    return {field("root", &RootAttrs::root), field("rank", &RootAttrs::rank), field("name", &RootAttrs::name)};
+    return {field("root", &RootAttrs::root), field("rank", &RootAttrs::rank), field("name", &RootAttrs::name),
+            field("group", &RootAttrs::group)};
   }
 };
 
@@ -30,9 +37,11 @@ struct PiecesAttrs {
   std::int64_t rank = 0;   // filled in, as ranks is
   std::int64_t ranks = 1;
   Symbol name{};
+  Symbol group{};
   static AttrFields fields() {
-    return {field("reduce", &PiecesAttrs::reduce), field("rows", &PiecesAttrs::rows), field("rank", &PiecesAttrs::rank),
-            field("ranks", &PiecesAttrs::ranks), field("name", &PiecesAttrs::name)};
+    return {field("reduce", &PiecesAttrs::reduce), field("rows", &PiecesAttrs::rows),
+            field("rank", &PiecesAttrs::rank),     field("ranks", &PiecesAttrs::ranks),
+            field("name", &PiecesAttrs::name),     field("group", &PiecesAttrs::group)};
   }
 };
 
@@ -44,9 +53,11 @@ struct OrderedSumAttrs {
   Symbol order{"shard"};    // shard: sequentially; tree: per rank first (a control whose bits depend on the ranks)
   Symbol name{};
   std::int64_t tensors = 1;
+  Symbol group{};
   static AttrFields fields() {
     return {field("shards", &OrderedSumAttrs::shards), field("order", &OrderedSumAttrs::order),
-            field("name", &OrderedSumAttrs::name), field("tensors", &OrderedSumAttrs::tensors)};
+            field("name", &OrderedSumAttrs::name), field("tensors", &OrderedSumAttrs::tensors),
+            field("group", &OrderedSumAttrs::group)};
   }
 };
 // ordered_sum(xs...): deterministic sum of the terms of logical shards, ((s0 + s1) + s2) + … over the shards of all

@@ -15,10 +15,11 @@
 namespace starling {
 
 Tensor all_reduce(const Tensor& x, op::AllReduceAttrs attrs) {
+  const WorldGroup group = find_group(current_world(), attrs.group, "all_reduce");
   // Sums and means need no rank, so the op is identical on every rank.
   if (attrs.reduce.str() != "sum" && attrs.reduce.str() != "mean") {
-    attrs.rank = current_world().rank;
-    attrs.ranks = current_world().ranks;
+    attrs.rank = group.rank;
+    attrs.ranks = group.ranks;
   }
   return apply1(named_op<"all_reduce">(), {x}, attrs);
 }
@@ -68,7 +69,7 @@ Tensor extreme_gradient(const GradCall& c, const Tensor& total, const op::AllRed
 Tensor product_gradient(const GradCall& c, const Tensor& total, const op::AllReduceAttrs& a) {
   Shape row = c.in[0].shape();
   row.insert(0, 1);
-  const op::PiecesAttrs pieces{.rank = a.rank, .ranks = a.ranks, .name = a.name};
+  const op::PiecesAttrs pieces{.rank = a.rank, .ranks = a.ranks, .name = a.name, .group = a.group};
   const Tensor all = apply1(named_op<"all_gather">(), {reshape(c.in[0], row)}, pieces);
   std::vector<Tensor> factors;
   if (a.rank > 0) factors.push_back(slice(all, {.axis = 0, .begin = 0, .end = a.rank}));
@@ -79,7 +80,8 @@ Tensor product_gradient(const GradCall& c, const Tensor& total, const op::AllRed
 
 TensorList grad_all_reduce(const GradCall& c) {
   const auto& a = c.attrs.as<op::AllReduceAttrs>();
-  op::AllReduceAttrs back{Symbol(a.reduce.str() == "mean" ? "mean" : "sum"), a.name};
+  const op::AllReduceAttrs back{
+      .reduce = Symbol(a.reduce.str() == "mean" ? "mean" : "sum"), .name = a.name, .group = a.group};
   const Tensor total = apply1(c.op, {c.grads[0]}, back);
   if (a.reduce.str() == "max" || a.reduce.str() == "min") return {extreme_gradient(c, total, a)};
   if (a.reduce.str() == "product") return {product_gradient(c, total, a)};
@@ -95,6 +97,7 @@ std::vector<OpCase> all_reduce_cases() {
   for (const char* reduce : {"mean", "max", "min", "product"})
     cases.push_back({{{.shape = {2, 4}, .distinct = true}}, op::AllReduceAttrs{Symbol(reduce), Symbol()}});
   cases.push_back({{{.shape = {6}, .distinct = true}}, op::AllReduceAttrs{Symbol("max"), Symbol(), 1, 3}});
+  cases.push_back({{{.shape = {3, 2}}}, op::AllReduceAttrs{.group = Symbol("model")}});
   return cases;
 }
 
@@ -139,7 +142,8 @@ void register_ops_comm(OpRegistry& ops) {
                [] {
                  return std::vector<OpCase>{
                      {{{.shape = {7}}, {.shape = {2, 3}}, {.shape = {}}}, op::AllReduceAttrs{}},
-                     {{{.shape = {0}}, {.shape = {5}}}, op::AllReduceAttrs{Symbol("max"), Symbol("bucket"), 1, 2}}};
+                     {{{.shape = {0}}, {.shape = {5}}}, op::AllReduceAttrs{Symbol("max"), Symbol("bucket"), 1, 2}},
+                     {{{.shape = {4}}, {.shape = {2}}}, op::AllReduceAttrs{.group = Symbol("data")}}};
                },
            .comm = true,
            .inplace = 0,
@@ -158,6 +162,7 @@ void register_ops_comm(OpRegistry& ops) {
                      {{{.shape = {2, 3}}}, op::OrderedSumAttrs{1}},
                      {{{.shape = {0}}, {.shape = {0}}}, op::OrderedSumAttrs{2}},
                      {{a, a, b, b}, op::OrderedSumAttrs{2, Symbol("shard"), Symbol(), 2}},
+                     {{a, a}, op::OrderedSumAttrs{.shards = 2, .group = Symbol("data")}},
                      {{{.shape = {19}}, {.shape = {19}}}, op::OrderedSumAttrs{2, Symbol("tree"), Symbol("gradient")}}};
                },
            .comm = true,

@@ -2,13 +2,18 @@
 
 #include "starling/base/error.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/comm_world.h"
 #include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 
 namespace starling {
 
-Tensor send_to(const Tensor& x, const op::SendToAttrs& attrs) { return apply1(named_op<"send_to">(), {x}, attrs); }
+Tensor send_to(const Tensor& x, const op::SendToAttrs& attrs) {
+  find_group(current_world(), attrs.group, "send_to");
+  return apply1(named_op<"send_to">(), {x}, attrs);
+}
 Tensor recv_from(const Tensor& ticket, const op::RecvFromAttrs& attrs) {
+  find_group(current_world(), attrs.group, "recv_from");
   return apply1(named_op<"recv_from">(), {ticket}, attrs);
 }
 
@@ -37,12 +42,12 @@ Types infer_recv(const InferCall& call) {
 // The receipt's gradient is the ticket of the returning message.
 TensorList grad_send(const GradCall& c) {
   const auto& a = c.attrs.as<op::SendToAttrs>();
-  return {recv_from(c.grads[0], {.from = a.to, .shape = c.in[0].shape(), .name = a.name})};
+  return {recv_from(c.grads[0], {.from = a.to, .shape = c.in[0].shape(), .name = a.name, .group = a.group})};
 }
 
 TensorList grad_recv(const GradCall& c) {
   const auto& a = c.attrs.as<op::RecvFromAttrs>();
-  return {send_to(c.grads[0], {.to = a.from, .name = a.name})};
+  return {send_to(c.grads[0], {.to = a.from, .name = a.name, .group = a.group})};
 }
 
 }  // namespace

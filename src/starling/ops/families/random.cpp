@@ -21,7 +21,9 @@ Generator::Generator(std::int64_t seed) : key_(zeros({2}, DType::i64)) {
   key_.set_name("rng");
   const std::int64_t one_step[2] = {0, 1};
   one_step_ = constant(from_host<std::int64_t>(one_step, {2}));
-  this->seed(seed);
+  // The calls so far stay counted: the one that makes a thread's generator may have its number already.
+  const std::int64_t key[2] = {seed, 0};
+  copy_into(key_, from_host<std::int64_t>(key, {2}));
 }
 
 void Generator::seed(std::int64_t seed) {

@@ -12,14 +12,15 @@ namespace {
 constexpr std::int64_t kMostRanks = 1 << 16;
 constexpr std::int64_t kMostRows = std::int64_t{1} << 40;  // times a rank, still fits i64
 
-op::RootAttrs here(op::RootAttrs attrs) {
-  attrs.rank = current_world().rank;
+op::RootAttrs here(const char* op, op::RootAttrs attrs) {
+  attrs.rank = find_group(current_world(), attrs.group, op).rank;
   return attrs;
 }
 
-op::PiecesAttrs here(op::PiecesAttrs attrs) {
-  attrs.rank = current_world().rank;
-  attrs.ranks = current_world().ranks;
+op::PiecesAttrs here(const char* op, op::PiecesAttrs attrs) {
+  const WorldGroup group = find_group(current_world(), attrs.group, op);
+  attrs.rank = group.rank;
+  attrs.ranks = group.ranks;
   return attrs;
 }
 
@@ -104,6 +105,7 @@ std::vector<OpCase> root_cases() {
     cases.push_back({{{.shape = shape}}, op::RootAttrs{}});
   cases.push_back({{{.shape = {3, 2}}}, op::RootAttrs{1, 1, Symbol("weights")}});
   cases.push_back({{{.shape = {3}}}, op::RootAttrs{0, 1, Symbol()}});
+  cases.push_back({{{.shape = {2}}}, op::RootAttrs{.group = Symbol("model")}});
   return cases;
 }
 
@@ -118,20 +120,27 @@ std::vector<OpCase> piece_cases(bool gathers, bool even) {
   };
   cases.push_back(third(6, "rows"));
   cases.push_back(third(even ? 9 : 8, ""));
+  cases.push_back({{{.shape = {4, 2}}}, op::PiecesAttrs{.group = Symbol("model")}});
   return cases;
 }
 
 }  // namespace
 
-Tensor broadcast(const Tensor& x, op::RootAttrs attrs) { return apply1(named_op<"broadcast">(), {x}, here(attrs)); }
+Tensor broadcast(const Tensor& x, op::RootAttrs attrs) {
+  return apply1(named_op<"broadcast">(), {x}, here("broadcast", attrs));
+}
 Tensor reduce_to_root(const Tensor& x, op::RootAttrs attrs) {
-  return apply1(named_op<"reduce_to_root">(), {x}, here(attrs));
+  return apply1(named_op<"reduce_to_root">(), {x}, here("reduce_to_root", attrs));
 }
-Tensor all_gather(const Tensor& x, op::PiecesAttrs attrs) { return apply1(named_op<"all_gather">(), {x}, here(attrs)); }
+Tensor all_gather(const Tensor& x, op::PiecesAttrs attrs) {
+  return apply1(named_op<"all_gather">(), {x}, here("all_gather", attrs));
+}
 Tensor reduce_scatter(const Tensor& x, op::PiecesAttrs attrs) {
-  return apply1(named_op<"reduce_scatter">(), {x}, here(attrs));
+  return apply1(named_op<"reduce_scatter">(), {x}, here("reduce_scatter", attrs));
 }
-Tensor all_to_all(const Tensor& x, op::PiecesAttrs attrs) { return apply1(named_op<"all_to_all">(), {x}, here(attrs)); }
+Tensor all_to_all(const Tensor& x, op::PiecesAttrs attrs) {
+  return apply1(named_op<"all_to_all">(), {x}, here("all_to_all", attrs));
+}
 
 void register_ops_rank_pieces(OpRegistry& ops) {
   const auto rooted = [](const char* name, const char* doc, const CostRule& cost, auto gradient) {
@@ -208,6 +217,7 @@ void register_ops_rank_pieces(OpRegistry& ops) {
              return std::vector<OpCase>{
                  {{{.shape = {7, 3}}, {.shape = {7}}}, op::PiecesAttrs{.rows = 7}},
                  {{{.shape = {0, 2}}}, op::PiecesAttrs{.rows = 0}},
+                 {{{.shape = {5}}}, op::PiecesAttrs{.rows = 5, .group = Symbol("data")}},
                  {{{.shape = {4, 2}}},
                   op::PiecesAttrs{.reduce = Symbol("mean"), .rows = 4, .rank = 1, .ranks = 3, .name = Symbol("rows")}}};
            },

@@ -11,8 +11,15 @@ std::size_t padded(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 BodyProgram::BodyProgram(const graph::Graph& body, const ExecutableOptions& options)
     : executable_(Executable::build(body, options.program, options.own_kernels)) {
-  check(executable_->lane_size(graph::Lane::comm) == 0, "[control] expected a body without collectives, got {} of them",
-        executable_->lane_size(graph::Lane::comm));
+  int collectives = 0;
+  for (int number = 0; number < graph::kMostCommLanes; ++number)
+    collectives += executable_->lane_size(graph::comm_lane(number));
+  check(collectives == 0, "[control] expected a body without collectives, got {} of them", collectives);
+  for (const graph::Node& node : executable_->graph().nodes()) {
+    const Symbol group = graph::comm_group(node);
+    check(group.empty(), "[control] expected collectives of all ranks in a body, got {} of group '{}'", node.op->name,
+          group.str());
+  }
   for (const auto& constant : executable_->graph().constants) constants_.push_back(to(constant, kCpu));
   for (const auto& instruction : executable_->instructions()) {
     Step step{instruction.plan.get(), table_.size(), 0, instruction.scratch.offset};

@@ -1,5 +1,7 @@
 #include "starling/runtime/execution/bound_program.h"
 
+#include <algorithm>
+
 #include "starling/base/error.h"
 #include "starling/kernels/resources.h"
 #include "starling/tensor/allocator.h"
@@ -62,7 +64,7 @@ void BoundProgram::resolve() {
     void* arena = arena_->data();
     void* scratch = arena ? static_cast<std::byte*>(arena) + instruction.scratch.offset : nullptr;
     lanes_[static_cast<std::size_t>(instruction.lane)].push_back(
-        {bound(*instruction.plan), in, out, scratch, &instruction});
+        {bound(*instruction.plan), in, out, scratch, &instruction, group_index(instruction)});
   }
   for (const auto& instruction : exe.instructions()) {
     for (const Wait& wait : instruction.waits) {
@@ -134,8 +136,20 @@ void BoundProgram::put_variables() {
   }
 }
 
-void BoundProgram::set_comm(Comm* comm) {
-  if (comm != comm_) comm_ = comm;  // no write if unchanged: a running lane may be reading it
+std::size_t BoundProgram::group_index(const Instruction& instruction) {
+  const Symbol name = comm_group(executable_->graph().node(instruction.node));
+  const auto known =
+      std::find_if(groups_.begin(), groups_.end(), [&](const auto& group) { return group.name == name; });
+  const auto index = static_cast<std::size_t>(known - groups_.begin());
+  if (known == groups_.end()) groups_.push_back({name, instruction.op, nullptr});
+  return index;
+}
+
+void BoundProgram::set_world(const CommWorld& world) {
+  for (BoundGroup& group : groups_) {
+    Comm* comm = find_group(world, group.name, group.op).comm;
+    if (comm != group.comm) group.comm = comm;  // no write if unchanged: a running lane may be reading it
+  }
 }
 
 void BoundProgram::set_profiler(Profiler* profiler) {
@@ -144,7 +158,7 @@ void BoundProgram::set_profiler(Profiler* profiler) {
 }
 
 void BoundProgram::run(const Step& step, void* stream) const {
-  kernels::RunContext context{stream, comm_};
+  kernels::RunContext context{stream, groups_[step.group].comm};
   const kernels::Launch launch{step.in, step.out, step.scratch, context};
   if (!profiler_) {
     step.plan->run(launch);

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "starling/ops/def/comm_world.h"
 #include "starling/runtime/container.h"
 #include "starling/runtime/execution/executable.h"
 #include "starling/runtime/profile/profiler.h"
@@ -19,8 +20,11 @@ struct Resources;
 namespace starling::runtime {
 
 struct InstanceOptions {
-  Comm* comm = nullptr;  // null: that of the thread calling run (ops/def/comm_world.h)
+  // Communicator and named groups of ranks that ops use (ops/def/comm_world.h); must outlive the instance. Null: those
+  // of the thread calling run.
+  Comm* comm = nullptr;
   int rank = 0;
+  std::span<const WorldGroup> groups = {};
   const kernels::Resources* resources = nullptr;  // queues and the like that ops use by name; must outlive the instance
   // Part of a multi-device program: variables may lie on another device of the same kind, errors name the device and
   // the op, and instructions that wait for other devices are launched one by one.
@@ -42,7 +46,8 @@ class BoundProgram {
     void** out;
     void* scratch;
     const Instruction* instruction;
-    bool awaited = false;  // an instruction of another lane waits for this one
+    std::size_t group = 0;  // of ranks that it communicates in, among those of the program
+    bool awaited = false;   // an instruction of another lane waits for this one
   };
 
   BoundProgram(std::shared_ptr<const Executable> executable, const Container& container,
@@ -59,7 +64,9 @@ class BoundProgram {
   void put_variables();
   // Addresses that differ between runs: inputs, outputs, variables.
   const std::vector<void*>& changing_addresses() const { return changing_; }
-  void set_comm(Comm* comm);
+  // Finds the communicator of every group of ranks that the program names. Throws Error if there is none, naming the op
+  // and the groups there are. Allocates nothing.
+  void set_world(const CommWorld& world);
   void set_profiler(Profiler* profiler);  // null: none
   void run(const Step& step, void* stream = nullptr) const;
   void bump_versions() const;  // of the variables that the program assigns
@@ -70,6 +77,14 @@ class BoundProgram {
     std::int64_t offset;
   };
 
+  // Group of ranks that instructions communicate in, bound to a world.
+  struct BoundGroup {
+    Symbol name;
+    std::string op;  // the first that names it
+    Comm* comm = nullptr;
+  };
+
+  std::size_t group_index(const Instruction& instruction);
   void check_variables() const;
   void resolve();
   void settle(const Address& address, void** slot);
@@ -78,7 +93,7 @@ class BoundProgram {
 
   std::shared_ptr<const Executable> executable_;
   InstanceOptions options_;
-  Comm* comm_ = nullptr;  // communicator of the current run
+  std::vector<BoundGroup> groups_{{}};  // of the current run; the first: all ranks
   Ref<Storage> arena_;
   std::vector<Tensor> variables_;
   std::vector<Tensor> constants_;

@@ -23,13 +23,19 @@ class BumpVersions {
 
 Instance::Instance(std::shared_ptr<const Executable> executable, const Container& container,
                    const InstanceOptions& options)
-    : program_(std::move(executable), container, options), runner_(make_runner(program_)) {}
+    : program_(std::move(executable), container, options), runner_(make_runner(program_)) {
+  if (options.comm) {
+    program_.set_world({options.comm, options.rank, 0, options.groups});
+  } else if (current_world().comm) {
+    program_.set_world(current_world());
+  }
+}
 
 Instance::~Instance() = default;
 
 void Instance::run(std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
   program_.put_operands(inputs, outputs);
-  program_.set_comm(program_.options().comm ? program_.options().comm : current_world().comm);
+  if (!program_.options().comm) program_.set_world(current_world());
   const BumpVersions written(program_);
   const bool recorded = executable().device().kind == DeviceKind::cuda && !program_.options().part;
   if (recorded || executable().threads() == num_threads()) return runner_->run();

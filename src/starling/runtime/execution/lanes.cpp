@@ -5,7 +5,7 @@ namespace starling::runtime {
 Lanes::Lanes(BoundProgram& program) : program_(program), done_(program.lanes().size()) {
   for (std::size_t lane = 1; lane < program.lanes().size(); ++lane) {
     if (program.lanes()[lane].empty()) continue;
-    const int threads = static_cast<graph::Lane>(lane) == graph::Lane::comm ? 1 : program.executable().threads();
+    const int threads = is_comm(static_cast<graph::Lane>(lane)) ? 1 : program.executable().threads();
     others_.push_back(std::make_unique<LaneThread>([this, lane] { run(lane); }, threads));
   }
 }

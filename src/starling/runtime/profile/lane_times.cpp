@@ -26,7 +26,9 @@ LaneClock LaneTimes::ready(graph::NodeId id) const {
     if (!ended_[other].empty()) merge(clock, ended_[other].back());
   };
   all_of(static_cast<std::size_t>(lane));
-  for (std::size_t other = 0; lane == graph::Lane::comm && other < lanes_; ++other) all_of(other);
+  for (std::size_t other = 0; is_comm(lane) && other < lanes_; ++other) {
+    if (!is_comm(static_cast<graph::Lane>(other))) all_of(other);  // groups of ranks do not wait for each other
+  }
   return clock;
 }
 

@@ -31,7 +31,7 @@ class Timeline {
     const auto count = static_cast<int>(exe_.instructions().size());
     for (int i = 0; i < count; ++i) {
       const Instruction& instruction = at(i);
-      const int until = instruction.lane == graph::Lane::comm ? finished(i) : i;
+      const int until = is_comm(instruction.lane) ? finished(i) : i;
       for (const auto& address : instruction.in) touch(address, i, until);
       for (std::size_t o = 0; o < instruction.out.size(); ++o) write(instruction, o, i, until);
       if (instruction.plan->scratch_bytes > 0) {
@@ -55,11 +55,12 @@ class Timeline {
   // A collective has surely ended when an instruction of another lane that waits for it starts.
   int finished(int comm) const {
     int position = 0;
-    for (int i = 0; i < comm; ++i) position += at(i).lane == graph::Lane::comm ? 1 : 0;
+    const graph::Lane lane = at(comm).lane;
+    for (int i = 0; i < comm; ++i) position += at(i).lane == lane ? 1 : 0;
     const auto count = static_cast<int>(exe_.instructions().size());
     for (int i = comm + 1; i < count; ++i) {
       const auto& waits = at(i).waits;
-      const auto for_it = [&](const Wait& wait) { return wait.lane == graph::Lane::comm && wait.count > position; };
+      const auto for_it = [&](const Wait& wait) { return wait.lane == lane && wait.count > position; };
       if (std::any_of(waits.begin(), waits.end(), for_it)) return i;
     }
     return count - 1;

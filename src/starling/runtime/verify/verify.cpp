@@ -121,12 +121,15 @@ std::string VerifyReport::print(std::size_t most_rows) const {
   if (shown.size() > most_rows)
     std::stable_sort(shown.begin(), shown.end(),
                      [&](const VerifyRow& a, const VerifyRow& b) { return badness(a) > badness(b); });
-  std::string text =
-      fmt::format("{:<40} {:>15} {:>12} {:>14}\n", "relative L2", "compiled-eager", "eager-fp64", "compiled-fp64");
-  for (std::size_t i = 0; i < std::min(shown.size(), most_rows); ++i) {
+  const std::size_t count = std::min(shown.size(), most_rows);
+  std::size_t width = std::string_view("relative L2").size();
+  for (std::size_t i = 0; i < count; ++i) width = std::max(width, shown[i].name.size());
+  std::string text = fmt::format("{:<{}} {:>15} {:>11} {:>14}\n", "relative L2", width, "compiled-eager", "eager-fp64",
+                                 "compiled-fp64");
+  for (std::size_t i = 0; i < count; ++i) {
     const VerifyRow& row = shown[i];
-    text += fmt::format("{:<40} {:>15.2e} {:>12.2e} {:>14.2e}  {}\n", row.name, row.compiled_eager, row.eager_fp64,
-                        row.compiled_fp64, verdict(row));
+    text += fmt::format("{:<{}} {:>15.2e} {:>11.2e} {:>14.2e}  {}\n", row.name, width, row.compiled_eager,
+                        row.eager_fp64, row.compiled_fp64, verdict(row));
   }
   if (shown.size() > most_rows) text += fmt::format("and {} more, none worse\n", shown.size() - most_rows);
   text += fmt::format("tolerance {:.1e} (compiled-eager), {:.1e} (eager-fp64)\n", tolerance, fp64_tolerance);

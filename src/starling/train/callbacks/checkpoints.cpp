@@ -70,7 +70,8 @@ bool Checkpoints::resume(Run& run) {
   if (!found) return false;
   run.restore(*found);
   saved_step_ = run.state().step;
-  tried_step_ = run.state().owed == Owed::nothing ? saved_step_ : -1;  // pending work will change the state
+  const bool same = run.state().owed == Owed::nothing && run.plan().rolled_back == 0;
+  tried_step_ = same ? saved_step_ : -1;  // pending work will change the state; a rollback is to be kept
   run.note(fmt::format("resuming {} at step {}", folder_.string(), run.state().step));
   return true;
 }
@@ -164,11 +165,10 @@ void Checkpoints::wait_for_writer(Run& run) {
 }
 
 // True if the save before is still under way, on a slow disk. Waiting for it would hold up this rank, and with it all
-// others; all have taken part in making the checkpoint, so that only the rank that writes need know. The state of all
-// ranks, gathered where they are apart, is not kept for later, so that it is waited for.
-bool Checkpoints::still_busy(Run& run) const {
-  const bool gathered = run.link() != nullptr && !run.link()->strategy().settled();
-  if (saver_ == nullptr || gathered || saver_->idle_within(kSaveBefore)) return false;
+// others; all have taken part in making the checkpoint, so that only the rank that writes need know. The states of
+// other ranks, where they are apart, cannot be kept for later, so that it is waited for.
+bool Checkpoints::still_busy(Run& run, const Checkpoint& made) const {
+  if (saver_ == nullptr || made.fetch || saver_->idle_within(kSaveBefore)) return false;
   run.note(fmt::format("warning: no checkpoint of step {}: the save before it is still being written", tried_step_));
   return true;
 }
@@ -178,19 +178,20 @@ void Checkpoints::save(Run& run) {
   tried_step_ = run.state().step;
   tried_at_ = run.clock();
   due_step_ = -1;
-  const Checkpoint made = run.checkpoint();
   std::optional<train::BackgroundSaver::Outcome> outcome;
-  const dist::Pulse::Uncounted writing(writes_ ? pulse_of(run) : nullptr);
   skipped_.reset();
-  if (!writes_) {
-    saved_step_ = tried_step_;
-  } else if (still_busy(run)) {
-    skipped_ = made;
-  } else if (saver_) {
-    outcome = saver_->save(made);
-  } else {
-    outcome = {tried_step_, checkpoints_->save(made)};
-  }
+  run.with_checkpoint([&](const Checkpoint& made) {
+    const dist::Pulse::Uncounted writing(writes_ ? pulse_of(run) : nullptr);
+    if (!writes_) {
+      saved_step_ = tried_step_;
+    } else if (still_busy(run, made)) {
+      skipped_ = made;
+    } else if (saver_) {
+      outcome = saver_->save(made);
+    } else {
+      outcome = {tried_step_, checkpoints_->save(made)};
+    }
+  });
   wait_for_writer(run);
   tell(run, outcome);
 }
@@ -206,14 +207,15 @@ void Checkpoints::tell(Run& run, const std::optional<train::BackgroundSaver::Out
 }
 
 void Checkpoints::save_best(Run& run) {
-  const Checkpoint made = run.checkpoint();
   std::optional<train::BackgroundSaver::Outcome> outcome;
-  const dist::Pulse::Uncounted writing(writes_ ? pulse_of(run) : nullptr);
-  if (writes_ && best_saver_) {
-    outcome = best_saver_->save(made);  // waits for the one before: what is best may not come again
-  } else if (writes_) {
-    outcome = {made.step, best_folder(folder_).save(made)};
-  }
+  run.with_checkpoint([&](const Checkpoint& made) {
+    const dist::Pulse::Uncounted writing(writes_ ? pulse_of(run) : nullptr);
+    if (writes_ && best_saver_) {
+      outcome = best_saver_->save(made);  // waits for the one before: what is best may not come again
+    } else if (writes_) {
+      outcome = {made.step, best_folder(folder_).save(made)};
+    }
+  });
   wait_for_writer(run);
   tell_best(run, outcome);
 }

@@ -51,7 +51,7 @@ class Checkpoints final : public Callback {
   void save(Run& run);
   static void wait_for_writer(Run& run);
   void tell(Run& run, const std::optional<train::BackgroundSaver::Outcome>& outcome);
-  bool still_busy(Run& run) const;
+  bool still_busy(Run& run, const Checkpoint& made) const;
   void save_best(Run& run);
   void tell_best(Run& run, const std::optional<train::BackgroundSaver::Outcome>& outcome);
   void step_aside(Run& run);

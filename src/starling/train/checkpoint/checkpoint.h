@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +24,10 @@ struct Checkpoint {
   std::int64_t step = 0;
   std::vector<NamedTensor> tensors;  // after loading: read-only views of the file
   nlohmann::json extra = nlohmann::json::object();
+  // Bytes of tensors on the null device, which lie elsewhere (on other ranks) and come while they are written: passes
+  // them on in pieces until `take` returns false. Null: there are none. Valid as long as who made the checkpoint says.
+  using Take = std::function<bool(std::span<const std::byte>)>;
+  std::function<bool(const NamedTensor& tensor, const Take& take)> fetch{};
 };
 
 struct LoadedCheckpoint {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -40,35 +41,52 @@ std::vector<std::span<const NamedTensor>> in_shards(std::span<const NamedTensor>
   return shards;
 }
 
-// Writes the bytes of a tensor, looking for infinities and NaN on the way.
-Result<void> write_finite(FileWriter& file, const NamedTensor& part, std::int64_t step) {
-  Result<void> done;
-  data::for_host_pieces(part.tensor, [&](std::span<const std::byte> bytes) {
-    if (all_finite(bytes, part.tensor.dtype())) {
-      done = file.write(bytes);
-    } else {
-      done =
-          failure("[checkpoint] expected finite numbers at step {}, got an infinity or NaN in '{}'; nothing was saved",
-                  step, part.name);
-    }
-    return done.ok();
-  });
-  return done;
-}
-
-Tensor copy_of(const Tensor& tensor) {
-  const NoGrad no_grad;
-  Tensor copy = empty(tensor.shape(), tensor.dtype());
-  copy_into(copy, tensor.detach());
-  return copy;
-}
+bool is_elsewhere(const Tensor& tensor) { return tensor.device().kind == DeviceKind::null; }
 
 }  // namespace
 
 bool is_tensor_file(std::string_view name) { return name.starts_with(kTensors) && name.ends_with(kExtension); }
 
+// Writes the bytes of a tensor, looking for infinities and NaN on the way.
+Result<void> StreamedSave::write_finite(FileWriter& file, const NamedTensor& part) const {
+  Result<void> done;
+  const Checkpoint::Take write = [&](std::span<const std::byte> bytes) {
+    if (all_finite(bytes, part.tensor.dtype())) {
+      done = file.write(bytes);
+    } else {
+      done =
+          failure("[checkpoint] expected finite numbers at step {}, got an infinity or NaN in '{}'; nothing was saved",
+                  manifest_.step, part.name);
+    }
+    return done.ok();
+  };
+  if (is_elsewhere(part.tensor)) {
+    fetch_(part, write);
+  } else {
+    data::for_host_pieces(part.tensor, write);
+  }
+  return done;
+}
+
+Tensor StreamedSave::copy_of(const NamedTensor& part) const {
+  const NoGrad no_grad;
+  Tensor copy = empty(part.tensor.shape(), part.tensor.dtype());
+  if (!is_elsewhere(part.tensor)) {
+    copy_into(copy, part.tensor.detach());
+    return copy;
+  }
+  auto* to = static_cast<std::byte*>(copy.raw());
+  fetch_(part, [&](std::span<const std::byte> bytes) {
+    to = std::copy(bytes.begin(), bytes.end(), to);
+    return true;
+  });
+  return copy;
+}
+
 StreamedSave::StreamedSave(TemporaryFolder temporary, const Checkpoint& checkpoint, std::uint64_t shard_bytes)
-    : temporary_(std::move(temporary)), manifest_{.step = checkpoint.step, .files = {}, .extra = checkpoint.extra} {
+    : temporary_(std::move(temporary)),
+      fetch_(checkpoint.fetch),
+      manifest_{.step = checkpoint.step, .files = {}, .extra = checkpoint.extra} {
   const auto shards = in_shards(checkpoint.tensors, shard_bytes);
   shards_ = shards.size();
   for (std::size_t shard = 0; shard < shards.size(); ++shard) {
@@ -84,6 +102,7 @@ Result<void> StreamedSave::begin(std::uint64_t most_copied) {
   }
   if (auto written = write_parts(copied); !written) return written;
   copy_rest();
+  fetch_ = nullptr;
   return {};
 }
 
@@ -106,7 +125,7 @@ Result<void> StreamedSave::write_parts(std::size_t end) {
     if (part.shard == files_.size()) {
       if (auto opened = open_shard(part.shard); !opened) return opened;
     }
-    if (auto done = write_finite(files_[part.shard], part.tensor, manifest_.step); !done) return done;
+    if (auto done = write_finite(files_[part.shard], part.tensor); !done) return done;
   }
   return {};
 }
@@ -114,7 +133,7 @@ Result<void> StreamedSave::write_parts(std::size_t end) {
 // Keeps copies of what is not written yet, and nothing of what is.
 void StreamedSave::copy_rest() {
   for (std::size_t i = 0; i < parts_.size(); ++i)
-    parts_[i].tensor.tensor = i < written_ ? Tensor() : copy_of(parts_[i].tensor.tensor);
+    parts_[i].tensor.tensor = i < written_ ? Tensor() : copy_of(parts_[i].tensor);
 }
 
 Result<void> StreamedSave::write_manifest() {

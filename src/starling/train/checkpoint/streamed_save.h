@@ -18,10 +18,11 @@ namespace starling::train {
 inline constexpr const char* kManifestFile = "manifest.json";
 bool is_tensor_file(std::string_view name);
 
-// Files of one checkpoint on their way into a temporary folder. begin() writes tensors straight from where they lie, in
-// pieces, up to the last `most_copied` bytes, which it copies; from then on the run may change all of them. finish(),
-// on any thread, writes the copies, makes everything durable and publishes. Nothing is published before; an object that
-// is destroyed unfinished leaves nothing behind. Memory beyond the run's: the copies and one piece.
+// Files of one checkpoint on their way into a temporary folder. begin() writes tensors straight from where they lie (or
+// come from: Checkpoint::fetch), in pieces, up to the last `most_copied` bytes, which it copies; from then on the run
+// may change all of them. finish(), on any thread, writes the copies, makes everything durable and publishes. Nothing
+// is published before; an object that is destroyed unfinished leaves nothing behind. Memory beyond the run's: the
+// copies and one piece.
 class StreamedSave {
  public:
   // `temporary` becomes the checkpoint; `shard_bytes` as in CheckpointFolderOptions.
@@ -44,8 +45,11 @@ class StreamedSave {
   Result<void> open_shard(std::size_t shard);
   Result<void> write_manifest();
   void copy_rest();
+  Result<void> write_finite(FileWriter& file, const NamedTensor& part) const;
+  Tensor copy_of(const NamedTensor& part) const;
 
   TemporaryFolder temporary_;
+  decltype(Checkpoint::fetch) fetch_;  // until begin() has ended
   Manifest manifest_;
   std::vector<Part> parts_;
   std::size_t shards_ = 1;

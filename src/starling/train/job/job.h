@@ -94,6 +94,7 @@ struct TrainJob {
   std::int64_t steps = 0;
   std::int64_t seed = 1;
   std::filesystem::path folder{};
+  std::string device = "cpu";
   Precision precision = Precision::f32;
   std::int64_t accumulate = 1;
   double clip_norm = 0;

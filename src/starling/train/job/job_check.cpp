@@ -54,20 +54,6 @@ bool take_back(Job& job, const std::string& path) {
   return std::erase(job.model.given, path.substr(kModel.size())) > 0;
 }
 
-std::optional<JobData> read_data(const Job& job, Findings& findings, JobCheck& check) {
-  std::optional<JobData> data;
-  findings.attempt("data", [&] {
-    try {
-      data = load_job_data(job);
-    } catch (const JobError&) {
-      throw;
-    } catch (const Error& error) {
-      check.failures.emplace_back(error.what());
-    }
-  });
-  return data;
-}
-
 void prepare(Job job, const JobData& data, Findings& findings, JobCheck& check) {
   for (int tries = 0; tries < kMostTries; ++tries) {
     if (findings.attempt("model", [&] { check.prepared = prepare_job(job, data); })) return;
@@ -85,7 +71,8 @@ JobCheck check_job(const Job& job) {
     if (!obstacle.empty()) refuse_job(job, "train.folder", folder_refusal(job.train.folder, obstacle));
   });
   if (job.schedule.kind) findings.attempt("schedule", [&] { static_cast<void>(job.schedule.kind->make()); });
-  const auto data = read_data(job, findings, check);
+  std::optional<JobData> data;
+  findings.attempt("data", [&] { data = load_job_data(job); });
   if (!data) return check;
   prepare(job, *data, findings, check);
   if (!check.prepared) return check;
@@ -93,7 +80,8 @@ JobCheck check_job(const Job& job) {
   findings.attempt("optimizer", [&] { static_cast<void>(make_optimizer(prepared.job, *prepared.net)); });
   for (const auto& [key, metric] : watched_metrics(job.train))
     findings.attempt(key, [&, &key = key, &metric = metric] { static_cast<void>(told_name(prepared, metric, key)); });
-  findings.attempt("model", [&] { check.shapes = trace_shapes(prepared); });
+  if (findings.attempt("model", [&] { check.shapes = trace_shapes(prepared); }))
+    findings.attempt("train.metrics", [&] { expect_metrics(prepared, check.shapes); });
   return check;
 }
 

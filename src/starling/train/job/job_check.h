@@ -11,11 +11,10 @@ namespace starling::train {
 // What trying a job out without training has shown.
 struct JobCheck {
   std::vector<std::string> problems{};  // what is wrong with the job, one message each, with its place in the job file
-  std::vector<std::string> failures{};  // what could not be read although the job may be right, as missing files
   std::optional<PreparedJob> prepared{};
   StepShapes shapes{};
 
-  bool ok() const { return problems.empty() && failures.empty(); }
+  bool ok() const { return problems.empty(); }
 };
 
 // Reads the data, makes the network, the optimizer and the schedule, looks for the metrics that are named, puts the

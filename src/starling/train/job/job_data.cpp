@@ -1,5 +1,7 @@
 #include "starling/train/job/job_data.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -10,6 +12,7 @@
 #include "starling/data/loading/split.h"
 #include "starling/data/transform_pipeline.h"
 #include "starling/tensor/bytes.h"
+#include "starling/train/job/data_key.h"
 #include "starling/train/job/job_error.h"
 
 namespace starling::train {
@@ -73,6 +76,25 @@ std::string choose_evaluated(LoadJob::Evaluate wanted, data::DataSplits& splits)
   return has_valid(splits) ? "valid" : has_test(splits) ? "test" : "";
 }
 
+// Types of samples behind the steps of the training samples. A step that cannot take them is refused at its key, unless
+// steps that mix batches have changed the order.
+std::vector<TensorType> transformed_fields(const DataJob& job, const JobData& data) {
+  const std::vector<TensorType> raw = raw_fields(data.splits);
+  const auto& steps = data.train_steps;
+  const bool mixes = std::any_of(steps.begin(), steps.end(), [](const auto& step) { return step.batch != nullptr; });
+  for (std::size_t n = 1; !mixes && n <= steps.size(); ++n) {
+    try {
+      static_cast<void>(TransformPipeline({steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(n)}, raw));
+    } catch (const Error& error) {
+      const std::size_t augments = job.augment.size();
+      throw JobError(
+          n <= augments ? fmt::format("data.augment.{}", n - 1) : fmt::format("data.transforms.{}", n - 1 - augments),
+          error.what());
+    }
+  }
+  return TransformPipeline(steps, raw).fields();
+}
+
 // Inserts a step behind those of samples and before those that mix a batch, which come last.
 void add_sample_step(JobData& data, const TransformStep& step) {
   for (auto* steps : {&data.train_steps, &data.eval_steps}) {
@@ -106,7 +128,7 @@ JobData load_job_data(const DataJob& job, const data::Reading& as) {
   add_steps(job.transforms, data.eval_steps);
   // Mixed samples are there to train with, wherever a job names the mixing.
   std::erase_if(data.eval_steps, [](const TransformStep& step) { return step.batch != nullptr; });
-  data.fields = TransformPipeline(data.train_steps, raw_fields(data.splits)).fields();
+  data.fields = transformed_fields(job, data);
   data.facts = {data.splits.classes, data.splits.vocabulary, data.fields.at(0).shape};
   data.targets = count_targets(data);
   data.unlabelled = data.splits.train;
@@ -139,7 +161,7 @@ JobData load_job_data(const Job& job, const data::Reading& as) {
   } catch (const JobError& error) {
     refuse_job(job, error.path(), error.what());
   } catch (const Error& error) {
-    throw Error(placed(job, "data", without_rank(error.what())));
+    refuse_job(job, data_key(job, error.what()), error.what());
   }
 }
 

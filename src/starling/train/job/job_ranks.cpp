@@ -31,6 +31,9 @@ bool is_plain(const DistributeJob& job) {
   return job.workers == 1 && job.strategy.name == "allreduce" && !job.strategy.json().value("deterministic", false);
 }
 
+// Without heartbeats nobody is watched, threads neither: a debugger may hold one anywhere.
+bool supervised(const DistributeJob& job) { return job.heartbeat > 0; }
+
 // Value of a setting as written in the job.
 std::string chosen(const DistributeJob& job, const char* key) {
   return settings_json(DistributeJob::settings(), &job).at(key);
@@ -44,7 +47,9 @@ class ThreadComms {
       : all_reduce_(chosen(job, "all_reduce")), pulses_(watch.pulses()) {
     const auto workers = static_cast<int>(job.workers);
     if (all_reduce_ == "auto") {
-      comms_ = make_thread_comms(workers, {.deadline = kNoDeadline, .pulses = pulses_});
+      ThreadWorldOptions how{.deadline = kNoDeadline, .pulses = pulses_};
+      if (!supervised(job)) how.visit_patience = {};
+      comms_ = make_thread_comms(workers, how);
     } else {
       network_ = dist::make_memory_network(workers);
     }
@@ -112,7 +117,7 @@ TrainResult train_threads(const Job& job, const TrainOptions& options) {
   const auto workers = static_cast<int>(job.distribute.workers);
   const int threads = threads_of_each(job.distribute, workers);
   const JobData data = load_job_data(job);
-  ThreadWatch watch(workers, workers > 1 ? job.distribute.deadline : 0, options.hung);
+  ThreadWatch watch(workers, supervised(job.distribute) && workers > 1 ? job.distribute.deadline : 0, options.hung);
   ThreadComms comms(job.distribute, watch);
   FirstFailure failure(workers);
   TrainResult result;
@@ -194,6 +199,7 @@ TrainResult train_process(Job job, const TrainOptions& options) {
 
 TrainResult run_job(const Job& job, const TrainOptions& options) {
   if (among_processes(options.processes)) return train_process(job, options);
+  if (const auto beyond = trained_beyond(job)) return *beyond;
   if (is_plain(job.distribute))
     return train_rank(job, load_job_data(job), options, {.threads = static_cast<int>(job.distribute.threads)});
   return train_threads(job, options);

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "starling/dist/strategy/rank_strategy.h"
@@ -18,6 +19,10 @@ struct RankSetup {
   std::function<void(std::string_view why)> failed{};  // called before its failure reaches other ranks
   int rank() const { return strategy ? strategy->rank() : 0; }
 };
+
+// What to tell of a run whose newest checkpoint has gone further than the job asks; nothing in its folder changes.
+// nullopt: there is something to train.
+std::optional<TrainResult> trained_beyond(const Job& job);
 
 // Runs one rank of a job, from the loaded data to the end of training.
 TrainResult train_rank(const Job& job, JobData data, const TrainOptions& options, const RankSetup& setup);

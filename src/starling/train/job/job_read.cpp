@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "starling/nn/declared.h"
@@ -34,13 +35,24 @@ Chosen<Product> choose_with(const Kinds<Product>& kinds, const ConfigNode& node,
   return chosen;
 }
 
+// A list of layers that is wrong as a whole is a mistake of the section: without the list, a network's name would be
+// asked for, which nobody meant to give.
+void expect_layers(const ConfigNode& section, const ConfigNode& layers) {
+  try {
+    nn::check_layers(layers);
+  } catch (const ConfigError& error) {
+    if (error.path() != layers.path()) throw;
+    throw ConfigError(error.what(), section.path(), error.missing());
+  }
+}
+
 ModelJob read_model(const ConfigNode& node) {
   ModelJob job;
   // Only without a name is `layers` a list: networks of the zoo may have an option of that name.
   const ConfigNode options = options_of(node);
   if (const auto layers = options.find("layers"); layers && !options.find("name")) {
     node.allow_keys({"layers"});
-    nn::check_layers(*layers);
+    expect_layers(node, *layers);
     job.layers = *layers;
     return job;
   }
@@ -144,14 +156,33 @@ void expect_job(const ConfigNode& top) {
   top.refuse("a job, which is a map: 'model: lenet' and further sections", given);
 }
 
+const std::vector<std::string>& section_names() {
+  static const Keys names = {"model", "data",       "optimizer", "schedule", "pretrain",
+                             "train", "distribute", "monitor",   "sweep"};
+  return names;
+}
+
+// A key that is no section, behind a section without anything below it, was meant to be indented.
+void expect_indented(const ConfigNode& top) {
+  const auto is_section = [](const std::string& key) {
+    return std::find(section_names().begin(), section_names().end(), key) != section_names().end();
+  };
+  std::string empty;
+  for (const auto& [key, value] : top.as_map()) {
+    if (!is_section(key) && !empty.empty())
+      throw ConfigError(fmt::format("{}: [config] expected the keys of '{}:' to be indented below it, got '{}' at its "
+                                    "own depth (put two spaces before it)",
+                                    value.where(), empty, key),
+                        value.path());
+    empty = is_section(key) && value.is_null() ? key : "";
+  }
+}
+
 // Readers of one section each, so that an error in one does not hide others.
 using Reader = std::function<void(const ConfigNode& top, Job& job)>;
 const std::vector<Reader>& readers() {
   static const std::vector<Reader> all = {
-      [](const ConfigNode& top, Job&) {
-        top.allow_keys(
-            {"model", "data", "optimizer", "schedule", "pretrain", "train", "distribute", "monitor", "sweep"});
-      },
+      [](const ConfigNode& top, Job&) { top.allow_keys(section_names()); },
       [](const ConfigNode& top, Job& job) { job.model = read_model(top.at("model")); },
       [](const ConfigNode& top, Job& job) { job.data = read_data(section(top, "data")); },
       [](const ConfigNode& top, Job& job) { job.optimizer = read_optimizer(section(top, "optimizer")); },
@@ -194,7 +225,10 @@ Job read_job(const ConfigNode& top) {
 }
 
 std::vector<std::string> job_errors(const ConfigNode& top) {
-  std::vector<std::string> errors = config_errors(top, expect_job);
+  std::vector<std::string> errors = config_errors(top, [](const ConfigNode& node) {
+    expect_job(node);
+    expect_indented(node);
+  });
   if (!errors.empty()) return errors;
   for (const auto& read : readers()) {
     for (auto& error : config_errors(top, [&](const ConfigNode& node) {

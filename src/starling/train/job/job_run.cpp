@@ -21,6 +21,7 @@
 #include "starling/train/monitor/monitor.h"
 #include "starling/train/ranks/link.h"
 #include "starling/train/run/run_folder.h"
+#include "starling/train/runs/run_record.h"
 #include "starling/train/saved_model/saved_model.h"
 
 namespace starling::train {
@@ -73,18 +74,29 @@ void expect_folder(const Job& job) {
   if (!obstacle.empty()) refuse_job(job, "train.folder", folder_refusal(folder, obstacle));
 }
 
+// True if a run has been trained for longer than a job asks.
+bool is_beyond(const TrainJob& job, const RunPosition& run) {
+  const bool longer = run.epoch > job.epochs || (run.epoch == job.epochs && run.sample > 0);
+  return longer || (job.steps > 0 && run.step > job.steps);
+}
+
 // Writes job.yaml once the run has begun, that is, after its checkpoints were found to match.
 class JobFile final : public Callback {
  public:
-  explicit JobFile(const Job& job) : job_(job) {}
+  JobFile(const Job& job, const std::vector<std::string>& notes) : job_(job), notes_(notes) {}
   std::string name() const override { return "job_file"; }
   void begin(Run& run) override {
     if (run.plan().rank != 0) return;
+    for (const auto& note : notes_) run.note(note);
+    const RunState& state = run.state();
+    // A run that went further belongs to the job that it was trained by.
+    if (is_beyond(job_.train, {state.position.epoch, state.position.sample, state.step})) return;
     if (auto written = write_job(job_); !written) run.note("warning: " + written.error());
   }
 
  private:
   const Job& job_;
+  const std::vector<std::string>& notes_;  // of the data
 };
 
 // Data set whose reader reports progress: other ranks wait meanwhile.
@@ -162,7 +174,7 @@ MonitorContext monitor_context(const Job& job) {
 
 void add_callbacks(Trainer& trainer, const PreparedJob& prepared, const TrainOptions& options) {
   const TrainJob& job = prepared.job.train;
-  trainer.add(std::make_shared<JobFile>(prepared.job));
+  trainer.add(std::make_shared<JobFile>(prepared.job, prepared.data.splits.notes));
   if (prepared.job.pretrain.kind) trainer.add(std::make_shared<Pretrain>(prepared, options.stop));
   if (job.average) {
     trainer.add(average_weights({.decay = job.average->decay,
@@ -215,11 +227,22 @@ FitResult fit_or_explain(Trainer& trainer, const PreparedJob& prepared) {
 
 }  // namespace
 
+std::optional<TrainResult> trained_beyond(const Job& job) {
+  if (job.train.resume != Resume::automatic) return std::nullopt;
+  const auto run = newest_position(job.train.folder);
+  if (!run || !is_beyond(job.train, *run)) return std::nullopt;
+  TrainResult result{.was_finished = true, .beyond = true, .epochs = run->epoch};
+  result.summary.steps = run->step;
+  return result;
+}
+
 TrainResult train_rank(const Job& job, JobData data, const TrainOptions& options, const RankSetup& setup) {
   const PreparedJob prepared = prepare_job(job, std::move(data));
   const bool leads = setup.rank() == 0;
   if (leads) expect_folder(job);
   if (setup.strategy) fit_strategy(prepared, *setup.strategy);
+  // A metric that cannot judge is told before an epoch has been trained for nothing.
+  if (!job.train.metrics.empty()) expect_metrics(prepared, trace_shapes(prepared));
   const auto optimizer = make_optimizer(prepared.job, *prepared.net);
   const auto saver = checkpoints({.every_steps = job.train.checkpoint_every,
                                   .every_seconds = job.train.checkpoint_seconds,
@@ -241,12 +264,18 @@ TrainResult train_rank(const Job& job, JobData data, const TrainOptions& options
   result.ended_by = std::move(fitted.ended_by);
   result.was_finished = fitted.was_finished;
   result.summary_written = fitted.summary_written;
+  result.epochs = fitted.position.epoch;
+  result.beyond = result.was_finished &&
+                  is_beyond(job.train, {fitted.position.epoch, fitted.position.sample, result.summary.steps});
   result.saved = saver->saved_step() == result.summary.steps;
   const fs::path folder = job.train.folder / "model";
   if (result.was_finished && is_saved_model(folder)) {
     result.model = folder;
+  } else if (result.beyond) {
+    return result;
   } else if (leads && !result.stopped && job.train.export_model) {
     // A network that cannot be exported must not make the training fail.
+    prepared.net->to(kCpu);  // saved models are traced where they are most likely to run
     const auto exported = attempt([&] { export_model(prepared, folder, about(result.summary)).value(); });
     if (exported) {
       result.model = folder;

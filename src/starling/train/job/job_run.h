@@ -26,9 +26,11 @@ struct TrainOptions {
 };
 
 struct TrainResult {
-  Summary summary;
+  Summary summary{};
   bool stopped = false;           // stopped on request before the end
   bool was_finished = false;      // had reached its end before, so that nothing was trained
+  bool beyond = false;            // had been trained for longer than the job asks: its folder is left as it was
+  std::int64_t epochs = 0;        // whole epochs that are done
   bool saved = true;              // the last state is saved in a checkpoint
   bool summary_written = true;    // summary.json is in the folder
   std::string ended_by{};         // why a callback ended the run early; empty: none did

@@ -49,6 +49,7 @@ Settings TrainJob::settings() {
       setting("seed", &J::seed, "of the first weights, the order of samples and all noise", {.min = 0, .max = kMany}),
       setting("folder", &J::folder,
               "of the run: checkpoints, logs, summary.json, job.yaml, model; empty: runs/ and the job file's name"),
+      setting("device", &J::device, "where the network trains: cpu, or cuda for a GPU (cuda:1 for the second)"),
       choice("precision", &J::precision, {"f32", "bf16", "f16"}, "what products and convolutions compute in"),
       setting("accumulate", &J::accumulate, "batches that one update is made of", {.min = 1, .max = 1 << 20}),
       setting("clip_norm", &J::clip_norm, "largest norm of all gradients together; 0: any", {.min = 0}),
@@ -106,7 +107,7 @@ Settings DistributeJob::settings() {
               {.min = 0, .max = kMany}),
       setting("heartbeat", &J::heartbeat,
               "seconds between two signs of life of a process; one that misses three (stopped, cut off, dead) is named "
-              "by all others. 0: nobody watches, for debuggers",
+              "by all others. 0: nobody watches, whatever deadline says, threads neither: for debuggers",
               {.min = 0, .max = 3600}),
       setting(
           "deadline", &J::deadline,

@@ -10,8 +10,10 @@
 #include "starling/data/tokenizers/tokenizer.h"
 #include "starling/graph/tracer.h"
 #include "starling/nn/declared.h"
+#include "starling/ops/api/creation.h"
 #include "starling/ops/api/random.h"
 #include "starling/ops/def/apply.h"
+#include "starling/tensor/device_memory.h"
 #include "starling/train/job/job_error.h"
 #include "starling/train/job/job_sections.h"
 
@@ -193,6 +195,24 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const Job& job, const nn::Modul
   return job.optimizer.kind.make()(optim::make_groups(net.named_parameters(), job.optimizer.groups));
 }
 
+namespace {
+
+// Device that a job trains on; refuses one that is not there.
+Device device_of(const Job& job) {
+  const auto device = parse_device(job.train.device);
+  if (!device || device->kind == DeviceKind::null)
+    refuse_job(job, "train.device", fmt::format("[train] expected a device (cpu, cuda), got '{}'", job.train.device));
+  if (device->kind == DeviceKind::cuda && device->index >= cuda_device_count()) {
+    refuse_job(job, "train.device",
+               fmt::format("[train] expected a GPU for '{}', found {} (a build with STARLING_CUDA=ON and a driver are "
+                           "needed; starling doctor tells more)",
+                           job.train.device, cuda_device_count()));
+  }
+  return *device;
+}
+
+}  // namespace
+
 PreparedJob prepare_job(const Job& job) { return prepare_job(job, load_job_data(job)); }
 
 PreparedJob prepare_job(const Job& job, JobData data) {
@@ -213,7 +233,10 @@ PreparedJob prepare_job(const Job& job, JobData data) {
     reshape_samples(made.data, wanted);
   }
   manual_seed(job.train.seed);
+  const Device device = device_of(job);
   made.net = made.recipe.make();
+  made.net->to(device);
+  default_generator().to(device);  // steps advance it where they run
   manual_seed(job.train.seed);
   made.objective_name = job.train.objective ? job.train.objective->name : made.recipe.objective;
   made.objective = objective_of(
@@ -230,7 +253,7 @@ StepShapes traced_shapes(const PreparedJob& prepared) {
   for (const auto& type : prepared.data.fields) {
     Shape shape = type.shape;
     shape.insert(0, prepared.job.data.load.batch);
-    stand_ins.push_back(empty(shape, type.dtype));
+    stand_ins.push_back(empty(shape, type.dtype, device_of(prepared.job)));
     shapes.fields.push_back(stand_ins.back().type());
   }
   static_cast<void>(graph::trace(
@@ -238,6 +261,7 @@ StepShapes traced_shapes(const PreparedJob& prepared) {
         const NoGrad no_grad;
         const Objective::Outputs out = prepared.objective->apply(*prepared.net, in);
         if (out.prediction.defined()) shapes.prediction = out.prediction.type();
+        if (out.target.defined()) shapes.target = out.target.type();
         return TensorList{out.loss};
       },
       stand_ins));
@@ -252,15 +276,53 @@ std::string listed(const std::vector<TensorType>& types) {
 
 }  // namespace
 
+namespace {
+
+std::string layer_name(const ConfigNode& item) {
+  if (item.is_scalar()) return item.as_string();
+  for (const auto& [key, value] : item.is_map() ? item.as_map() : std::vector<std::pair<std::string, ConfigNode>>{}) {
+    if (key != "name" && key != "from") return key;
+  }
+  return "";
+}
+
+// Number of the first linear layer of a list that reads pictures of a convolution or a pool as they are; -1: none.
+int unflattened_linear(const ConfigNode& layers) {
+  bool picture = false;
+  int number = 0;
+  for (const auto& item : layers.as_list()) {
+    const std::string name = layer_name(item);
+    if (name.find("conv") != std::string::npos || name.find("pool") != std::string::npos) picture = true;
+    if (name == "flatten" || name == "reshape" || name.starts_with("global_")) picture = false;
+    if (name == "linear" && picture) return number;
+    ++number;
+  }
+  return -1;
+}
+
+}  // namespace
+
 StepShapes trace_shapes(const PreparedJob& prepared) {
   const std::string model = prepared.job.model.layers ? "model.layers" : "model";
   StepShapes shapes;
   try {
     shapes = traced_shapes(prepared);
   } catch (const Error& error) {
-    refuse_job(prepared.job, model,
-               fmt::format("[train] expected a network and an objective ({}) for samples of {}, got: {}",
-                           prepared.objective_name, listed(prepared.data.fields), without_rank(error.what())));
+    const auto& layers = prepared.job.model.layers;
+    const int linear = layers ? unflattened_linear(*layers) : -1;
+    refuse_job(
+        prepared.job, linear < 0 ? model : fmt::format("{}.{}", model, linear),
+        fmt::format("[train] expected a network and an objective ({}) for samples of {}, got: {}{}",
+                    prepared.objective_name, listed(prepared.data.fields), without_rank(error.what()),
+                    linear < 0 ? ""
+                               : " (a linear layer maps the last axis alone: put `- flatten` before this one, so "
+                                 "that it reads whole pictures)"));
+  }
+  if (const auto least = prepared.data.splits.least_label; prepared.objective_name == "classify" && least < 0) {
+    refuse_job(prepared.job, "data.train",
+               fmt::format("[train] expected labels from 0 to learn classes ({}), got {} (number them from 0; to learn "
+                           "numbers, write train.objective: regress and save them as f32)",
+                           prepared.objective_name, least));
   }
   const Shape& made = shapes.prediction.shape;
   const std::int64_t classes = prepared.data.facts.classes;
@@ -271,6 +333,38 @@ StepShapes trace_shapes(const PreparedJob& prepared) {
                            classes, to_string(shapes.prediction), classes));
   }
   return shapes;
+}
+
+namespace {
+
+// Zeros of a batch of one sample.
+Tensor one_sample(TensorType batch) {
+  if (batch.shape.rank() > 0) batch.shape[0] = 1;
+  return zeros(batch.shape, batch.dtype);
+}
+
+}  // namespace
+
+void expect_metrics(const PreparedJob& prepared, const StepShapes& shapes) {
+  const auto& chosen = prepared.job.train.metrics;
+  if (chosen.empty() || prepared.data.evaluated.empty()) return;
+  std::vector<Tensor> fields;
+  for (const auto& type : shapes.fields) fields.push_back(one_sample(type));
+  Judged sample{.prediction = {}, .target = {}, .fields = fields, .weight = 1};
+  if (shapes.prediction.shape.rank() > 0) sample.prediction = one_sample({DType::f32, shapes.prediction.shape});
+  if (shapes.target) sample.target = one_sample(*shapes.target);
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    try {
+      chosen[i].make()->add(sample);
+    } catch (const Error& error) {
+      refuse_job(
+          prepared.job, fmt::format("train.metrics.{}", i),
+          fmt::format("[train] expected metrics for the objective {}, such as {}, got {}, which cannot judge one "
+                      "sample: {}",
+                      prepared.objective_name, fmt::join(prepared.objective->metrics(), ", "), chosen[i].name,
+                      without_rank(error.what())));
+    }
+  }
 }
 
 nn::Summary layer_summary(const PreparedJob& prepared, std::int64_t batch) {

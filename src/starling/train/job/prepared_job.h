@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,10 +44,14 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const Job& job, const nn::Modul
 
 // Traces one training step on shapes alone. Throws a JobError that names the layer or loss that does not fit.
 struct StepShapes {
-  std::vector<TensorType> fields{};  // types of a batch's fields
-  TensorType prediction{};           // type of the network's output; rank 0 and empty if none
+  std::vector<TensorType> fields{};    // types of a batch's fields
+  TensorType prediction{};             // type of the network's output; rank 0 and empty if none
+  std::optional<TensorType> target{};  // of what metrics compare it with
 };
 StepShapes trace_shapes(const PreparedJob& prepared);
+// Tries the metrics that the job names on a made-up sample. Throws a JobError for one that cannot judge the network's
+// predictions.
+void expect_metrics(const PreparedJob& prepared, const StepShapes& shapes);
 
 // Layers of the network, with shapes, parameters and FLOPs of a forward pass over `batch` samples; nothing runs.
 nn::Summary layer_summary(const PreparedJob& prepared, std::int64_t batch = 1);

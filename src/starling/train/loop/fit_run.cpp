@@ -104,7 +104,8 @@ void FitRun::begin() {
   rate_ = parts_.optimizer.lr();
   each(&Callback::begin);
   begin_ranks();
-  if (plan_.rolls_back && !resumed_) each(&Callback::settled);  // a first checkpoint to go back to
+  // A first checkpoint to go back to, or, after going back, the same one with what was decided.
+  if (plan_.rolls_back && (!resumed_ || plan_.rolled_back > 0)) each(&Callback::settled);
 }
 
 bool FitRun::finished() const {
@@ -190,6 +191,7 @@ FitResult FitRun::run_all() {
   each(&Callback::finished);
   FitResult result{
       .summary = summary(), .interrupted = interrupted_, .ended_by = ended_by_, .was_finished = was_finished};
+  result.position = state_.position;
   // Of a run that was finished there is nothing new to tell: speeds and waits of this call are those of no step at all.
   const bool keep = was_finished && std::filesystem::exists(plan_.folder / "summary.json");
   result.summary_written = keep;

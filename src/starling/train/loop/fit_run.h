@@ -51,6 +51,7 @@ class FitRun final : public Run {
   Evaluation evaluate() override;
   void report(const std::string& name, double value) override;
   Checkpoint checkpoint() override;
+  void with_checkpoint(const std::function<void(const Checkpoint&)>& use) override;
   void restore(const Checkpoint& checkpoint) override;
   bool settled() const override {
     return !parts_.link || strategy().settled() ||
@@ -82,11 +83,12 @@ class FitRun final : public Run {
   StepNote note_of_step();
   void count_exchanges(RankStats& stats) const;
   void agree(bool all);
+  void hear_all();
   void consume(const std::vector<StepNote>& notes);
   [[noreturn]] void refuse(const StepNote& note, int rank) const;
   NotFiniteError not_finite_state(const std::string& where, std::int64_t step, std::int64_t finite) const;
   void compare_replicas();
-  void add_ranks(Checkpoint& checkpoint);
+  std::vector<NamedTensor> rank_tensors(Checkpoint& checkpoint);
   void keep_ranks(const Checkpoint& checkpoint);
   void sum_up_ranks();
   void add_loss(double loss, double weight);

@@ -84,8 +84,8 @@ void FitRun::restore_rank() {
           "[train] expected a checkpoint of the strategy {}, got one with '{}' of {}", strategy().name(), saved.name,
           to_string(saved.tensor.type()));
     copy_into(found->tensor, saved.tensor);
+    check_mapped(saved.tensor.raw());
   }
-  check_mapped_files();
   saved_.clear();
   strategy().restored(state_.step);
   if (regrouped) strategy().regrouped();
@@ -140,6 +140,12 @@ void FitRun::agree(bool all) {
   }
 }
 
+// Takes the notes of all steps so far. Collective: all ranks are at the same step. A checkpoint then holds no step that
+// another rank has found to be bad without this one knowing: going back to it always undoes that step.
+void FitRun::hear_all() {
+  while (parts_.link->outstanding() > 0) consume(parts_.link->take());
+}
+
 // Ends the run on all ranks for what one of them has seen.
 void FitRun::refuse(const StepNote& note, int rank) const {
   if (note.not_finite == StepNote::kState)
@@ -187,7 +193,8 @@ bool FitRun::settle() {
   return moves;
 }
 
-void FitRun::add_ranks(Checkpoint& checkpoint) {
+// Tensors of this rank alone that a checkpoint needs; puts in place what all ranks have made together.
+std::vector<NamedTensor> FitRun::rank_tensors(Checkpoint& checkpoint) {
   checkpoint.extra["ranks"] = {{"ranks", plan_.ranks}, {"strategy", strategy().name()}, {"model", true}};
   std::vector<NamedTensor> own;
   for (const auto& [name, tensor] : strategy().tensors()) own.push_back({"strategy." + name, tensor});
@@ -200,7 +207,7 @@ void FitRun::add_ranks(Checkpoint& checkpoint) {
     }
     put_in_place(strategy().model(), checkpoint.tensors);
   }
-  for (auto& tensor : parts_.link->collect(own)) checkpoint.tensors.push_back(std::move(tensor));
+  return own;
 }
 
 // Keeps this rank's part of a checkpoint. If another number of ranks made it, that is what the strategy of rank 0

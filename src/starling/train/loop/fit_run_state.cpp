@@ -1,4 +1,7 @@
 // State of a run: what a checkpoint holds, and how it is put back.
+#include <algorithm>
+#include <utility>
+
 #include "starling/base/error.h"
 #include "starling/train/loop/fit_run.h"
 #include "starling/train/run/run_checkpoint.h"
@@ -6,15 +9,37 @@
 
 namespace starling::train {
 
+// Tensors of other ranks, brought here.
 Checkpoint FitRun::checkpoint() {
+  Checkpoint whole;
+  with_checkpoint([&](const Checkpoint& made) {
+    whole = made;
+    whole.fetch = nullptr;
+    for (NamedTensor& one : whole.tensors) {
+      if (one.tensor.device().kind != DeviceKind::null) continue;
+      const NamedTensor elsewhere = std::exchange(one, {one.name, empty(one.tensor.shape(), one.tensor.dtype())});
+      auto* to = static_cast<std::byte*>(one.tensor.raw());
+      made.fetch(elsewhere, [&](std::span<const std::byte> bytes) {
+        to = std::copy(bytes.begin(), bytes.end(), to);
+        return true;
+      });
+    }
+  });
+  return whole;
+}
+
+void FitRun::with_checkpoint(const std::function<void(const Checkpoint&)>& use) {
   const dist::Pulse::Doing doing(pulse(), "save");
+  if (parts_.link) hear_all();
   expect_finite_state();
   nlohmann::json extra = {{"identity", parts_.options.identity}, {"run", to_json(state_)}};
   if (parts_.options.schedule) extra["schedule"] = parts_.options.schedule->state();
+  if (parts_.rollbacks.count() > 0) extra["rollbacks"] = parts_.rollbacks.state();
   extra["data"] = feed_.state();
   Checkpoint made = run_checkpoint(state_.step, run_parts(), std::move(extra));
-  if (parts_.link) add_ranks(made);
-  return made;
+  if (!parts_.link) return use(made);
+  const std::vector<NamedTensor> own = rank_tensors(made);
+  parts_.link->lend(own, made, use);
 }
 
 void FitRun::restore(const Checkpoint& checkpoint) {
@@ -23,6 +48,8 @@ void FitRun::restore(const Checkpoint& checkpoint) {
     check_identity(parts_.options.identity, checkpoint.extra);
     state_ = run_state(checkpoint.extra.at("run"));
     if (parts_.options.schedule) parts_.options.schedule->restore(checkpoint.extra.at("schedule"));
+    // A run that goes back knows more than the checkpoint, which was made before.
+    if (plan_.rolled_back == 0) parts_.rollbacks.restore(checkpoint.extra.value("rollbacks", nlohmann::json()));
     for (const auto& text : restore_run(checkpoint, run_parts())) note(text);
     evaluation_.metrics = state_.metrics;
     const std::string told = feed_.restore(checkpoint.extra.value("data", nlohmann::json()), state_.position);

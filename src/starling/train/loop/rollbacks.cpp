@@ -24,6 +24,26 @@ void Rollbacks::leave_out(std::int64_t step) {
   for (std::int64_t one = std::max<std::int64_t>(first_ - widened_, 1); one <= step; ++one) left_out_.insert(one);
 }
 
+nlohmann::json Rollbacks::state() const {
+  if (count_ == 0) return {};
+  return {{"count", count_},         {"base", base_},       {"to_this", to_this_},
+          {"first", first_},         {"last", last_},       {"widened", widened_},
+          {"look_from", look_from_}, {"look_to", look_to_}, {"left_out", left_out_}};
+}
+
+void Rollbacks::restore(const nlohmann::json& state) {
+  if (state.is_null()) return;
+  state.at("count").get_to(count_);
+  state.at("base").get_to(base_);
+  state.at("to_this").get_to(to_this_);
+  state.at("first").get_to(first_);
+  state.at("last").get_to(last_);
+  state.at("widened").get_to(widened_);
+  state.at("look_from").get_to(look_from_);
+  state.at("look_to").get_to(look_to_);
+  state.at("left_out").get_to(left_out_);
+}
+
 bool Rollbacks::take(const NotFiniteError& error, std::string& told) {
   if (most_ == 0) return false;
   ++count_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 
@@ -44,6 +45,11 @@ class Rollbacks {
   int again() const { return to_this_; }  // rollbacks in a row to the checkpoint the run has last gone back to
   int most() const { return most_; }
   const std::string& reason() const { return reason_; }  // message of the last error
+
+  // What was decided so far, for checkpoints: a run that is resumed leaves out the same steps and goes back no more
+  // often.
+  nlohmann::json state() const;
+  void restore(const nlohmann::json& state);  // null: of a run that never went back
 
  private:
   void leave_out(std::int64_t step);

@@ -8,6 +8,7 @@
 #include "starling/base/error.h"
 #include "starling/data/formats/host_bytes.h"
 #include "starling/dist/health/verdict.h"
+#include "starling/dist/strategy/data_parallel.h"
 #include "starling/dist/strategy/step_parts.h"
 #include "starling/graph/tracer.h"
 #include "starling/ops/api/binary.h"
@@ -65,6 +66,14 @@ Forward run_forward(const Objective& objective, nn::Module& net, std::span<const
   return forward;
 }
 
+// Strategy of programs that keep gradients local between them; null: every program reduces its own.
+std::shared_ptr<runtime::Strategy> parts_of(const std::shared_ptr<runtime::Strategy>& strategy,
+                                            const std::shared_ptr<dist::RankStrategy>& ranks) {
+  if (const auto* threads = dynamic_cast<const DataParallel*>(strategy.get())) return threads->parts();
+  if (!ranks || !ranks->global_program() || !ranks->keeps_local_gradients()) return nullptr;
+  return std::make_shared<dist::StepParts>(ranks);
+}
+
 }  // namespace
 
 StepPrograms::StepPrograms(nn::Module& net, optim::Optimizer& optimizer, ObjectivePtr objective,
@@ -77,8 +86,7 @@ StepPrograms::StepPrograms(nn::Module& net, optim::Optimizer& optimizer, Objecti
       global_(ranks_ && ranks_->global_program()),
       exchanges_(ranks_ && ranks_->exchanges_gradients()),
       split_(options.accumulate > 1 || exchanges_),
-      parts_(split_ && global_ && ranks_->keeps_local_gradients() ? std::make_shared<dist::StepParts>(ranks_)
-                                                                  : nullptr),
+      parts_(split_ ? parts_of(options.strategy, ranks_) : nullptr),
       device_(device_of(net)),
       judges_(looks_at_gradients(options, device_)),
       inverse_(named_scalar("trainer.gradient_factor", 1, device_)),

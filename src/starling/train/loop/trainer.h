@@ -65,10 +65,11 @@ struct TrainerOptions {
 
 struct FitResult {
   Summary summary;
-  bool interrupted = false;      // TrainerOptions::stop ended it early
-  std::string ended_by{};        // why a callback ended the run; empty: none did
-  bool was_finished = false;     // the run had reached its end before: nothing was trained, its summary is kept
-  bool summary_written = false;  // summary.json of this run is in its folder
+  bool interrupted = false;       // TrainerOptions::stop ended it early
+  std::string ended_by{};         // why a callback ended the run; empty: none did
+  bool was_finished = false;      // the run had reached its end before: nothing was trained, its summary is kept
+  bool summary_written = false;   // summary.json of this run is in its folder
+  data::DataPosition position{};  // of the next sample
 };
 
 // Trains a network: compiled steps over batches of data, evaluation at the end of each epoch, callbacks beside it.

@@ -2,11 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
+#include <map>
+#include <utility>
 
 #include "starling/base/error.h"
 #include "starling/data/formats/host_bytes.h"
 #include "starling/dist/health/replica_hash.h"
+#include "starling/tensor/bytes.h"
 
 namespace starling::train {
 namespace {
@@ -147,27 +151,79 @@ std::optional<Checkpoint> RankLink::share(std::optional<Checkpoint> own) {
   return own;
 }
 
-std::vector<NamedTensor> RankLink::collect(const std::vector<NamedTensor>& own) {
-  const auto named = [](int rank, const std::string& name) { return fmt::format("rank.{}.{}", rank, name); };
+namespace {
+
+// Request of rank 0 for a piece of a tensor of another rank: its index and the first byte; a negative index: no more.
+struct PieceWanted {
+  std::int64_t index = -1, begin = 0;
+};
+constexpr std::int64_t kPiece = static_cast<std::int64_t>(data::kHostPiece);
+
+std::vector<NamedTensor> placeholders(const nlohmann::json& described, int rank) {
+  std::vector<NamedTensor> tensors;
+  for (const auto& one : described) {
+    const auto sizes = one.at("shape").get<std::vector<std::int64_t>>();
+    const Shape shape{std::span<const std::int64_t>(sizes)};
+    tensors.push_back({fmt::format("rank.{}.{}", rank, one.at("name").get<std::string>()),
+                       empty(shape, static_cast<DType>(one.at("dtype").get<int>()), {.kind = DeviceKind::null})});
+  }
+  return tensors;
+}
+
+}  // namespace
+
+void RankLink::lend(const std::vector<NamedTensor>& own, Checkpoint& checkpoint,
+                    const std::function<void(const Checkpoint&)>& use) {
   const auto described = gather(describe(own).dump());
-  std::vector<NamedTensor> all;
   if (!leads()) {
-    for (const auto& [name, tensor] : own) {
-      const Tensor host = data::on_host(tensor);
-      const auto bytes = data::host_bytes(host);
-      comm_->send(bytes.data(), static_cast<std::int64_t>(bytes.size()), DType::u8, 0, patient(*comm_, name)).wait();
-    }
-    return all;
+    use(checkpoint);
+    return serve(own);
   }
-  for (const auto& [name, tensor] : own) all.push_back({named(0, name), tensor});
+  for (const auto& [name, tensor] : own) checkpoint.tensors.push_back({"rank.0." + name, tensor});
+  std::map<std::string, std::pair<int, std::int64_t>> places;  // rank and index
   for (int rank = 1; rank < size(); ++rank) {
-    for (auto& [name, tensor] : made_as(nlohmann::json::parse(described[static_cast<std::size_t>(rank)]))) {
-      const auto bytes = data::host_bytes(tensor);
-      comm_->recv(tensor.raw(), static_cast<std::int64_t>(bytes.size()), DType::u8, rank, patient(*comm_, name)).wait();
-      all.push_back({named(rank, name), tensor});
+    std::int64_t index = 0;
+    for (auto& tensor : placeholders(nlohmann::json::parse(described[static_cast<std::size_t>(rank)]), rank)) {
+      places[tensor.name] = {rank, index++};
+      checkpoint.tensors.push_back(std::move(tensor));
     }
   }
-  return all;
+  if (!places.empty()) {
+    checkpoint.fetch = [&](const NamedTensor& wanted, const Checkpoint::Take& take) {
+      const auto& [rank, index] = places.at(wanted.name);
+      return fetch(rank, index, static_cast<std::int64_t>(bytes_of(wanted.tensor)), take);
+    };
+  }
+  use(checkpoint);
+  checkpoint.fetch = nullptr;
+  const PieceWanted no_more;
+  for (int rank = 1; rank < size(); ++rank)
+    comm_->send(&no_more, sizeof(PieceWanted), DType::u8, rank, patient(*comm_, "piece wanted")).wait();
+}
+
+bool RankLink::fetch(int rank, std::int64_t index, std::int64_t bytes, const Checkpoint::Take& take) {
+  std::vector<std::byte> piece(static_cast<std::size_t>(std::min(kPiece, bytes)));
+  for (PieceWanted wanted{.index = index}; wanted.begin < bytes; wanted.begin += kPiece) {
+    const std::int64_t length = std::min(kPiece, bytes - wanted.begin);
+    comm_->send(&wanted, sizeof(PieceWanted), DType::u8, rank, patient(*comm_, "piece wanted")).wait();
+    comm_->recv(piece.data(), length, DType::u8, rank, patient(*comm_, "piece")).wait();
+    if (!take(std::span(piece).first(static_cast<std::size_t>(length)))) return false;
+  }
+  return true;
+}
+
+void RankLink::serve(const std::vector<NamedTensor>& own) {
+  Tensor host;  // of the index last asked for
+  for (std::int64_t last = -1;;) {
+    PieceWanted wanted;
+    comm_->recv(&wanted, sizeof(PieceWanted), DType::u8, 0, patient(*comm_, "piece wanted")).wait();
+    if (wanted.index < 0) return;
+    if (wanted.index != last) host = data::on_host(own.at(static_cast<std::size_t>(wanted.index)).tensor);
+    last = wanted.index;
+    const auto bytes = data::host_bytes(host);
+    const std::int64_t length = std::min(kPiece, static_cast<std::int64_t>(bytes.size()) - wanted.begin);
+    comm_->send(bytes.data() + wanted.begin, length, DType::u8, 0, patient(*comm_, "piece")).wait();
+  }
 }
 
 dist::Verdict RankLink::vote_non_finite(std::string_view tensor) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -56,8 +57,11 @@ class RankLink {
 
   // Sends rank 0's checkpoint, or its absence, to all ranks.
   std::optional<Checkpoint> share(std::optional<Checkpoint> own);
-  // Tensors of all ranks on rank 0, named "rank.<r>.<name>"; empty on other ranks.
-  std::vector<NamedTensor> collect(const std::vector<NamedTensor>& own);
+  // Adds the tensors of all ranks to rank 0's checkpoint, named "rank.<r>.<name>", and calls use() with it on every
+  // rank. Those of other ranks stay where they are: rank 0 fetches them piece by piece while use() reads them
+  // (Checkpoint::fetch), and the others serve it until use() has returned there.
+  void lend(const std::vector<NamedTensor>& own, Checkpoint& checkpoint,
+            const std::function<void(const Checkpoint&)>& use);
 
   // Vote on whether this rank's state is finite; `tensor` is the first that is not, or empty.
   dist::Verdict vote_non_finite(std::string_view tensor);
@@ -69,6 +73,9 @@ class RankLink {
   void abort(std::string_view reason);
 
  private:
+  void serve(const std::vector<NamedTensor>& own);
+  bool fetch(int rank, std::int64_t index, std::int64_t bytes, const Checkpoint::Take& take);
+
   struct Notes {
     StepNote own;
     std::vector<StepNote> all;

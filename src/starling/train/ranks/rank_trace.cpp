@@ -1,20 +1,15 @@
 #include "starling/train/ranks/rank_trace.h"
 
-#include <unistd.h>
-
 #include <chrono>
 #include <nlohmann/json.hpp>
+
+#include "starling/dist/launch/hosts.h"
 
 namespace starling::train {
 namespace {
 
 std::int64_t nanoseconds(Profiler::Clock::time_point time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
-}
-
-std::string host_name() {
-  char name[256] = {};
-  return ::gethostname(name, sizeof(name) - 1) == 0 ? name : "";
 }
 
 std::string merged(const std::vector<std::string>& abouts, const std::vector<std::string>& traces) {
@@ -47,7 +42,7 @@ std::string merged(const std::vector<std::string>& abouts, const std::vector<std
 std::string trace_of_all_ranks(RankLink& link, const std::string& own, Profiler::Clock::time_point began) {
   link.meet();
   const nlohmann::json about = {
-      {"met", nanoseconds(Profiler::Clock::now())}, {"began", nanoseconds(began)}, {"host", host_name()}};
+      {"met", nanoseconds(Profiler::Clock::now())}, {"began", nanoseconds(began)}, {"host", dist::host_name()}};
   const auto abouts = link.gather(about.dump());
   const auto traces = link.gather(own);
   return link.leads() ? merged(abouts, traces) : std::string();

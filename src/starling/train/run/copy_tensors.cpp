@@ -17,8 +17,10 @@ void copy_tensors(const Checkpoint& from, const std::vector<NamedTensor>& to, co
       fail("[{}] expected '{}' of {} in the checkpoint of step {}, got {}", who, name, to_string(tensor.type()),
            from.step, to_string(found->second->type()));
   }
-  for (const auto& [name, tensor] : to) copy_into(tensor, *saved.at(name));
-  check_mapped_files();
+  for (const auto& [name, tensor] : to) {
+    copy_into(tensor, *saved.at(name));
+    check_mapped(saved.at(name)->raw());
+  }
 }
 
 }  // namespace starling::train

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <optional>
 
 #include "starling/base/error.h"
@@ -32,6 +33,12 @@ bool compares(const std::string& op, double a, double b) {
   return (a == b) == (op == "=");
 }
 
+[[noreturn]] void refuse_comparison(const std::string& given, const std::string& text) {
+  const std::string meant = given == "=>" ? ">=" : given == "=<" ? "<=" : given == "<>" || given == "=!" ? "!=" : "";
+  fail("[runs] expected one of the comparisons (=, !=, <, <=, >, >=) in a filter, got '{}' in '{}'{}", given, text,
+       meant.empty() ? "" : fmt::format(" (did you mean '{}'?)", meant));
+}
+
 }  // namespace
 
 RunFilter::RunFilter(const std::string& text) {
@@ -45,6 +52,8 @@ RunFilter::RunFilter(const std::string& text) {
         text);
   name_ = trimmed(text.substr(0, at));
   wanted_ = trimmed(text.substr(at + size));
+  const auto rest = std::min(wanted_.find_first_not_of("<>=!"), wanted_.size());
+  if (rest > 0) refuse_comparison(op_ + wanted_.substr(0, rest), text);
 }
 
 bool RunFilter::holds(const nlohmann::json& value) const {
@@ -58,9 +67,12 @@ bool RunFilter::holds(const nlohmann::json& value) const {
 
 std::string known_name(const std::string& name, const std::vector<std::string>& known, const char* what) {
   if (std::find(known.begin(), known.end(), name) != known.end()) return name;
+  // A whole word of a path is meant rather than a part of one: lr is optimizer.lr, not distribute.outer_lr.
   std::vector<std::string> ends;
-  for (const auto& one : known) {
-    if (one.ends_with("." + name) || one.ends_with("_" + name)) ends.push_back(one);
+  for (const char* before : {".", "_"}) {
+    if (!ends.empty()) break;
+    std::copy_if(known.begin(), known.end(), std::back_inserter(ends),
+                 [&](const std::string& one) { return one.ends_with(before + name); });
   }
   if (ends.size() == 1) return ends.front();
   const std::string near = ends.empty() ? nearest(name, known) : "";

@@ -21,7 +21,8 @@ class RunFilter {
   std::string wanted_;
 };
 
-// The one of `known` that is meant by `name`: the same, or the only one that ends in it behind a dot or underscore.
+// The one of `known` that is meant by `name`: the same, or the only one that ends in it behind a dot, else the only one
+// that does so behind an underscore.
 // Throws "[who] expected …" suggesting the nearest.
 std::string known_name(const std::string& name, const std::vector<std::string>& known, const char* what);
 

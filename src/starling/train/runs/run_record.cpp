@@ -98,7 +98,13 @@ double add_summary(RunRecord& record) {
   }
   const auto interrupted = summary.find("interrupted");
   record.state = interrupted != summary.end() && *interrupted == true ? RunEnd::interrupted : RunEnd::finished;
-  record.steps = number(summary, "steps", record.steps);
+  const double saved = record.steps;
+  record.steps = number(summary, "steps", saved);
+  if (saved > record.steps) {  // it was trained on since and has not ended again: nothing else here is of now
+    record.steps = saved;
+    record.state = RunEnd::interrupted;
+    return number(summary, "started", NAN);
+  }
   record.loss = number(summary, "loss", NAN);
   record.samples_per_s = number(summary, "samples_per_s", NAN);
   const auto metrics = summary.find("metrics");
@@ -183,6 +189,13 @@ std::vector<fs::path> find_runs(const fs::path& folder) {
   }
   std::sort(runs.begin(), runs.end());
   return runs;
+}
+
+std::optional<RunPosition> newest_position(const fs::path& folder) {
+  const auto manifest = newest_manifest(folder);
+  const json run = manifest ? manifest->extra.value("run", json()) : json();
+  if (!run.is_object() || !run.contains("epoch") || !run.contains("sample")) return std::nullopt;
+  return RunPosition{run.at("epoch").get<std::int64_t>(), run.at("sample").get<std::int64_t>(), manifest->step};
 }
 
 RunRecord read_run(const fs::path& folder) {

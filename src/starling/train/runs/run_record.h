@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,14 @@ bool is_run_folder(const std::filesystem::path& folder);
 
 // All run folders at and below a folder, sorted by name. Links are not followed. Throws if the folder is not there.
 std::vector<std::filesystem::path> find_runs(const std::filesystem::path& folder);
+
+// How far the newest checkpoint of a run has come; nullopt: there is none that tells.
+struct RunPosition {
+  std::int64_t epoch = 0;   // whole epochs that are done
+  std::int64_t sample = 0;  // of the next epoch
+  std::int64_t step = 0;
+};
+std::optional<RunPosition> newest_position(const std::filesystem::path& folder);
 
 // Reads what the folder holds and never throws on damaged files: they are told in `problem`.
 RunRecord read_run(const std::filesystem::path& folder);

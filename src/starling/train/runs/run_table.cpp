@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "starling/train/runs/run_filter.h"
@@ -46,23 +47,30 @@ Values values_of(const RunRecord& run, const std::filesystem::path& root) {
   return values;
 }
 
-// Settings with different values, or that only some of the runs have. Where a run lies and whether it was resumed says
+// Settings with different values. Of those that only some runs have, since they belong to a kind that the others do not
+// use, the ones in which these differ: the rest follows from the kind. Where a run lies and whether it was resumed says
 // nothing about it.
-std::vector<std::string> differing(const std::vector<RunRecord>& runs) {
-  std::set<std::string> paths;
+struct Differing {
+  std::vector<std::string> shown;
+  std::vector<std::string> of_some;  // left out
+};
+Differing differing(const std::vector<RunRecord>& runs) {
+  std::map<std::string, std::set<json>> values;
+  std::map<std::string, std::size_t> counts;
   for (const auto& run : runs) {
-    for (const auto& [path, value] : run.settings) paths.insert(path);
+    for (const auto& [path, value] : run.settings) {
+      values[path].insert(value);
+      ++counts[path];
+    }
   }
-  std::vector<std::string> found;
-  for (const auto& path : paths) {
+  Differing found;
+  for (const auto& [path, all] : values) {
     if (path == "train.folder" || path == "train.resume") continue;
-    const auto value = [&](const RunRecord& run) {
-      const auto at = run.settings.find(path);
-      return at == run.settings.end() ? json() : at->second;
-    };
-    const json first = value(runs.front());
-    if (std::any_of(runs.begin(), runs.end(), [&](const RunRecord& run) { return value(run) != first; }))
-      found.push_back(path);
+    if (all.size() > 1) {
+      found.shown.push_back(path);
+    } else if (counts[path] < runs.size()) {
+      found.of_some.push_back(path);
+    }
   }
   return found;
 }
@@ -155,7 +163,16 @@ RunTable make_run_table(const std::vector<RunRecord>& runs, const std::filesyste
   RunTable table;
   std::vector<std::string> settings;
   for (const auto& name : options.settings) settings.push_back(known_name(name, known, "a setting"));
-  if (options.settings.empty() && !kept.empty()) settings = differing(kept);
+  if (options.settings.empty() && !kept.empty()) {
+    Differing found = differing(kept);
+    settings = std::move(found.shown);
+    if (options.all_settings) {
+      settings.insert(settings.end(), found.of_some.begin(), found.of_some.end());
+      std::sort(settings.begin(), settings.end());
+    } else {
+      table.of_some = std::move(found.of_some);
+    }
+  }
   table.columns = columns_of(kept, settings);
   const auto cell = [](const Values& run, const std::string& name) {
     const auto at = run.all.find(name);

@@ -11,6 +11,7 @@ namespace starling::train {
 
 struct RunTableOptions {
   std::vector<std::string> settings{};  // paths to show; empty: those in which the runs differ
+  bool all_settings = false;            // also those that only some runs have, with one value
   std::vector<std::string> filters{};   // "lr>0.01", "state=finished", "model.name!=mlp*": rows for which all hold
   std::string sort{};                   // column; empty: by the run's name
   bool descending = false;
@@ -27,6 +28,7 @@ struct RunColumn {
 struct RunTable {
   std::vector<RunColumn> columns{};
   std::vector<std::vector<nlohmann::json>> rows{};  // null: not known
+  std::vector<std::string> of_some{};  // settings that only some runs have, with one value: not shown unless asked for
 };
 
 // Names are those of `columns` and of all settings; a part behind the last dot or the first underscore is enough where

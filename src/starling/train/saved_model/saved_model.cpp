@@ -187,7 +187,7 @@ TensorList SavedModel::run(std::span<const Tensor> inputs) {
   State::Entry& entry = state_->entry_for(batch);
   for (const auto& type : entry.outputs) outputs.push_back(empty(type.shape, type.dtype));
   entry.program->run(dense, {outputs.data(), outputs.size()});
-  check_mapped_files();  // weights may be views of a file
+  for (const auto& [name, weight] : state_->weights.entries()) check_mapped(weight.raw());  // views of a file
   return outputs;
 }
 

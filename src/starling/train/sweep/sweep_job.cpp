@@ -75,8 +75,11 @@ SweepSetting parse_vary(const std::string& text) {
   check(at != std::string::npos && at > 0,
         "[sweep] expected --vary with a setting and its values, as optimizer.lr=0.1,0.01, got '{}'", text);
   const std::string path = text.substr(0, at), given = text.substr(at + 1);
-  const bool whole = given.starts_with("[") || given.starts_with("{");
-  return read_setting(path, ConfigNode::parse(whole ? given : "[" + given + "]", "--vary " + path));
+  const ConfigNode values = ConfigNode::parse("[" + given + "]", "--vary " + path);
+  // One list or one range may stand alone; of several lists each is a value: hidden=[32],[64, 64].
+  const auto items = values.as_list();
+  const bool alone = items.size() == 1 && !items[0].is_null() && !items[0].is_scalar();
+  return read_setting(path, alone ? items[0] : values);
 }
 
 }  // namespace starling::train

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "starling/train/monitor/json_log.h"
 #include "starling/train/runs/text_table.h"
@@ -21,15 +23,44 @@ std::string state_of(const TrialResult& trial) {
   return trial.dropped ? "dropped" : std::string(to_string(trial.record.state));
 }
 
+// Varied settings by the last words of their paths, where these differ.
+std::vector<std::string> headings(const Trial& trial) {
+  const auto last_word = [](const std::string& path) { return path.substr(path.rfind('.') + 1); };
+  std::multiset<std::string> words;
+  for (const auto& [path, value] : trial.values) words.insert(last_word(path));
+  std::vector<std::string> names;
+  for (const auto& [path, value] : trial.values) {
+    const std::string word = last_word(path);
+    names.push_back(words.count(word) == 1 && word != "name" ? word : path);
+  }
+  return names;
+}
+
+std::size_t widest_line(const TextTable& table) {
+  const std::string text = to_text(table);
+  std::size_t widest = 0;
+  for (std::size_t begin = 0, end = 0; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1)
+    widest = std::max(widest, end - begin);
+  return widest;
+}
+
+void erase_column(TextTable& table, std::size_t column) {
+  const auto at = static_cast<std::ptrdiff_t>(column);
+  table.head.erase(table.head.begin() + at);
+  table.right.erase(table.right.begin() + at);
+  for (auto& row : table.rows) row.erase(row.begin() + at);
+}
+
 }  // namespace
 
-std::string sweep_table(const SweepResult& result, const std::string& metric) {
+std::string sweep_table(const SweepResult& result, const std::string& metric, std::size_t columns) {
   TextTable table{.head = {"trial", "state"}};
   table.right = {false, false};
   if (!result.trials.empty()) {
-    for (const auto& [path, value] : result.trials.front().trial.values) table.head.push_back(path);
+    for (auto& name : headings(result.trials.front().trial)) table.head.push_back(std::move(name));
   }
   table.right.resize(table.head.size(), false);
+  const std::size_t settings = table.head.size();
   for (const char* name : {"epochs", "loss", "seconds"}) table.head.emplace_back(name);
   table.head.push_back(metric);
   table.right.resize(table.head.size(), true);
@@ -42,6 +73,9 @@ std::string sweep_table(const SweepResult& result, const std::string& metric) {
       row.push_back(number(value));
     table.rows.push_back(std::move(row));
   }
+  // What is least asked for gives way first; `starling runs` has it.
+  for (std::size_t least = settings + 3; columns > 0 && least-- > settings && widest_line(table) > columns;)
+    erase_column(table, least);
   return to_text(table);
 }
 

@@ -85,7 +85,7 @@ class NcclComm final : public Comm {
     NcclId id;
     if (rank() == 0) expect(api_->get_unique_id(id), nullptr, "ncclGetUniqueId");
     control_->broadcast(id.bytes.data(), static_cast<std::int64_t>(id.bytes.size()), DType::u8, 0, {.name = "nccl id"})
-        .wait();
+        .wait_until(deadline);
     const NcclResult joined = api_->init_rank(lanes_.collectives.comm, size(), id, rank());
     settle(joined, lanes_.collectives.comm, deadline, "ncclCommInitRank");
     connect_messages(deadline);
@@ -342,7 +342,7 @@ class NcclComm final : public Comm {
 std::unique_ptr<Comm> make_nccl_comm(std::shared_ptr<const NcclApi> api, std::unique_ptr<Comm> control,
                                      const NcclOptions& options) {
   check(api != nullptr && control != nullptr, "[nccl] expected an api and a group of hosts, got null");
-  const CommTime deadline = CommClock::now() + control->group().deadline;
+  const CommTime deadline = CommClock::now() + options.join_deadline;
   auto comm = std::make_unique<NcclComm>(std::move(api), std::move(control), options);
   comm->connect(deadline);
   return make_checking(std::move(comm));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 
 #include "starling/dist/comm/comm.h"
@@ -8,8 +9,9 @@
 namespace starling::dist {
 
 struct NcclOptions {
-  int device = 0;                   // CUDA device index of this rank
-  DeviceStream producer = nullptr;  // stream that produces the buffers given to calls
+  int device = 0;                                   // CUDA device index of this rank
+  DeviceStream producer = nullptr;                  // stream that produces the buffers given to calls
+  std::chrono::milliseconds join_deadline{60'000};  // for all ranks to connect
 };
 
 // NCCL backend: one GPU per rank, buffers in its device memory. `control` is a group of the same ranks over any host

@@ -44,7 +44,7 @@ class CallQueue {
 
 // Half of what Comm promises to take: a slot is free for reuse once every rank, not only this one, has finished the
 // call that had it; all have when this rank has finished a call a window later.
-constexpr std::uint64_t kCollectivesUnderWay = 32, kMessagesUnderWay = 4;
+constexpr std::uint64_t kUnderWay = 32;
 
 constexpr milliseconds kMeeting{60'000};  // for ranks to come to the making of the groups
 
@@ -71,8 +71,8 @@ class HostsComm final : public Comm {
         hosts_(std::move(hosts)),
         lines_(std::move(lines)),
         name_(fmt::format("{}+{}", lines_.local->capabilities().backend, lines_.world->capabilities().backend)),
-        queues_(HostsLines::direct, CallQueue(kCollectivesUnderWay)) {
-    queues_.resize(queues_.size() + 2 * static_cast<std::size_t>(size()), CallQueue(kMessagesUnderWay));
+        queues_(HostsLines::direct, CallQueue(kUnderWay)) {
+    queues_.resize(queues_.size() + 2 * static_cast<std::size_t>(size()), CallQueue(kUnderWay));
   }
 
   CommCapabilities capabilities() const override {

@@ -77,6 +77,7 @@ void Collectives::post(const Call& call, std::uint64_t epoch) {
   record.last_group.store(world_.offset_of(&block_.header()), std::memory_order_relaxed);
   record.last_post.store(world_.offset_of(&post.fingerprint), std::memory_order_relaxed);
   block_.flags(rank_).started.store(sequence, std::memory_order_relaxed);
+  block_.phases(sequence)[rank_].store(0, std::memory_order_relaxed);
   published_ = oldest_ - 1;
   block_.flags(rank_).finished.store(published_, std::memory_order_release);
   arrival.sequence.store(sequence, std::memory_order_release);  // see SharedWorld::sleep
@@ -232,11 +233,11 @@ bool Collectives::reduce_small(Operation& op) {
                                                             : block_.in_slot(call.sequence, r));
   }
   const auto size = static_cast<std::int64_t>(size_of(call.dtype));
-  PieceTally tally(block_.traffic(), rank_, call.op);
+  PieceTally tally = tally_of(op);
   for (std::int64_t b = 0; b < call.count; b += kReduceBlock) {
     const std::int64_t n = std::min(kReduceBlock, call.count - b);
     reduce_block(call.dtype, call.reduce, op.operands, b, n, static_cast<std::byte*>(call.recv) + b * size);
-    for (int r = 0; r < size_; ++r) tally.moved(r, rank_, n * size);
+    for (int r = 0; r < size_; ++r) tally.moved(r, rank_, n * size, b + n == call.count);
   }
   op.way = Way::over;
   return true;
@@ -245,7 +246,7 @@ bool Collectives::reduce_small(Operation& op) {
 bool Collectives::take_small(Operation& op) {
   if (op.call.op == CommOp::split) return false;
   op.pieces->set_width(std::numeric_limits<std::int64_t>::max() / 16);
-  PieceTally tally(block_.traffic(), rank_, op.call.op);
+  PieceTally tally = tally_of(op);
   op.pieces->take(0, op.sources, tally);
   op.way = Way::over;
   return true;

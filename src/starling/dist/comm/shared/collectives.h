@@ -56,6 +56,9 @@ class Collectives {
 
   Operation& operation(std::uint64_t sequence) { return operations_[sequence % kSharedSlots]; }
   const Operation& operation(std::uint64_t sequence) const { return operations_[sequence % kSharedSlots]; }
+  PieceTally tally_of(const Operation& op) const {
+    return {block_.traffic(), rank_, op.call.op, block_.phases(op.call.sequence)};
+  }
   BufferLocation place_source(const Call& call, Arrival& arrival, SharedPost& post);
   BufferLocation place_target(const Call& call, SharedPost& post) const;
 

@@ -48,7 +48,7 @@ bool Collectives::run_unit(Operation& op) {
     const std::uint64_t unit = count_one(claims.taken, sequence, units);
     if (unit < units) {
       {
-        PieceTally tally(block_.traffic(), rank_, op.call.op);
+        PieceTally tally = tally_of(op);
         op.exchange->run(static_cast<std::int64_t>(unit), tally);
       }
       moved = true;

@@ -69,7 +69,7 @@ bool Collectives::reduce_share(Operation& op) {
   {
     const SharedWorld::Visit visit(world_);
     if (visit.refused()) return false;
-    PieceTally tally(block_.traffic(), rank_, op.call.op);
+    PieceTally tally = tally_of(op);
     op.pieces->reduce_share(op.reduced, op.sources, block_.result(chunk), tally);
   }
   ++op.reduced;
@@ -88,7 +88,7 @@ bool Collectives::take_part(Operation& op) {
   {
     const SharedWorld::Visit visit(world_);
     if (visit.refused()) return false;
-    PieceTally tally(block_.traffic(), rank_, op.call.op);
+    PieceTally tally = tally_of(op);
     if (sums) {
       op.pieces->take_shares(op.taken, block_.result(chunk), tally);
     } else {

@@ -78,8 +78,8 @@ SmallVector<Exchange::Owned, 4> Exchange::owners_of(std::int64_t begin, std::int
   SmallVector<Owned, 4> owners;
   std::int64_t from = begin;
   for (std::int64_t r = begin * world / count; from < end; ++r) {
-    const std::int64_t to = std::min(end, count * (r + 1) / world);
-    if (to > from) owners.push_back({static_cast<int>(r), (to - from) * size});
+    const std::int64_t last = count * (r + 1) / world, to = std::min(end, last);
+    if (to > from) owners.push_back({static_cast<int>(r), (to - from) * size, to == last});
     from = std::max(from, to);
   }
   return owners;
@@ -98,11 +98,13 @@ void Exchange::reduce_to_all(std::int64_t begin, std::int64_t end, PieceTally& t
     const auto owners = owners_of(b, b + n);
     reduce_block(f.dtype, f.reduce, sources_, b, n, result);
     for (int r = 0; r < static_cast<int>(posts_.size()); ++r) {
-      for (const Owned& part : owners) tally.moved(r, part.owner, part.bytes * posts_[at(r)].shards);
+      for (const Owned& part : owners) {
+        tally.moved(r, part.owner, part.bytes * posts_[at(r)].shards, part.ended, 0);
+      }
     }
     for (int r = 0; r < static_cast<int>(posts_.size()); ++r) {
       copy_bytes(posts_[at(r)].recv + b * size, result, n * size);
-      for (const Owned& part : owners) tally.moved(part.owner, r, part.bytes);
+      for (const Owned& part : owners) tally.moved(part.owner, r, part.bytes, part.ended, 1);
     }
   }
 }
@@ -115,7 +117,9 @@ void Exchange::reduce_to_owner(std::int64_t begin, std::int64_t end, PieceTally&
     for (std::int64_t b = from; b < to; b += kReduceBlock) {
       const std::int64_t n = std::min(kReduceBlock, to - b);
       reduce_block(f.dtype, f.reduce, sources_, b, n, block);
-      for (int r = 0; r < static_cast<int>(posts_.size()); ++r) tally.moved(r, owner, n * size);
+      for (int r = 0; r < static_cast<int>(posts_.size()); ++r) {
+        tally.moved(r, owner, n * size, b + n == offsets_[at(owner + 1)]);
+      }
       copy_bytes(posts_[at(owner)].recv + (b - offsets_[at(owner)]) * size, block, n * size);
     }
   });
@@ -129,7 +133,7 @@ void Exchange::gather(std::int64_t begin, std::int64_t end, PieceTally& tally) c
     for (int to = 0; to < static_cast<int>(posts_.size()); ++to) {
       const std::int64_t start = b - offsets_[at(from)] + (personal ? to * f.count : 0);
       copy_bytes(posts_[at(to)].recv + b * size, posts_[at(from)].send + start * size, (e - b) * size);
-      tally.moved(from, to, (e - b) * size);
+      tally.moved(from, to, (e - b) * size, e == offsets_[at(from + 1)]);
     }
   });
 }
@@ -141,12 +145,13 @@ void Exchange::through_root(std::int64_t begin, std::int64_t end, PieceTally& ta
   for_pieces(begin, end, [&](int rank, std::int64_t b, std::int64_t e) {
     const Post& post = posts_[at(rank)];
     const std::int64_t start = b - offsets_[at(rank)];
+    const bool ended = e == offsets_[at(rank + 1)];
     if (f.op == CommOp::gather) {
       copy_bytes(root.recv + b * size, post.send + start * size, (e - b) * size);
-      return tally.moved(rank, f.root, (e - b) * size);
+      return tally.moved(rank, f.root, (e - b) * size, ended);
     }
     copy_bytes(post.recv + start * size, root.send + b * size, (e - b) * size);
-    tally.moved(f.root, rank, (e - b) * size);
+    tally.moved(f.root, rank, (e - b) * size, ended);
   });
 }
 
@@ -155,7 +160,7 @@ void Exchange::broadcast(std::int64_t begin, std::int64_t end, PieceTally& tally
   const auto size = static_cast<std::int64_t>(size_of(f.dtype));
   for (int r = 0; r < static_cast<int>(posts_.size()); ++r) {
     copy_bytes(posts_[at(r)].recv + begin * size, posts_[at(f.root)].send + begin * size, (end - begin) * size);
-    tally.moved(f.root, r, (end - begin) * size);
+    tally.moved(f.root, r, (end - begin) * size, end == offsets_.back());
   }
 }
 

@@ -49,6 +49,7 @@ class Exchange {
   struct Owned {
     int owner;
     std::int64_t bytes;
+    bool ended;  // the piece ends in the range
   };
   SmallVector<Owned, 4> owners_of(std::int64_t begin, std::int64_t end) const;
   template <class Body>
@@ -60,8 +61,5 @@ class Exchange {
   std::int64_t units_ = 0;
   std::int64_t unit_ = 0;  // elements
 };
-
-// Steps and messages of the direct exchange for one rank, by its plan; bytes are counted as they move.
-Traffic steps_of(const Call& call, int rank, int world);
 
 }  // namespace starling::dist

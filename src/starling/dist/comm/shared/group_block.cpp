@@ -8,7 +8,7 @@
 namespace starling::dist {
 
 struct GroupBlock::Offsets {
-  std::size_t flags, claims, arrivals, posts, pairs, statuses, moved, messages, in_slot, staging, results,
+  std::size_t flags, claims, arrivals, posts, pairs, statuses, moved, phases, messages, in_slot, staging, results,
       message_inline, message_chunks, end;
 
   explicit Offsets(int ranks) {
@@ -26,7 +26,8 @@ struct GroupBlock::Offsets {
     posts = next(kSharedSlots * size * sizeof(SharedPost), kLine);
     pairs = next(size * size * sizeof(PairFlags), kLine);
     statuses = next(size * rank_status_bytes(ranks), kLine);
-    moved = next(TrafficTable::entries(ranks) * sizeof(MovedBytes), kLine);
+    moved = next(TrafficTable::entries(ranks) * sizeof(Moved), kLine);
+    phases = next(kSharedSlots * size * sizeof(PhaseBits), kLine);
     // Sparse from here on: pages exist only once used.
     messages = next(size * size * 2 * kSharedMessages * sizeof(MessagePost), kPage);
     in_slot = next(kSharedSlots * size * kInlineStep, kPage);
@@ -61,6 +62,7 @@ GroupBlock GroupBlock::make(std::byte* data, int size, std::string_view label) {
   make_all(block.posts_, kSharedSlots * ranks);
   make_all(block.pairs_, ranks * ranks);
   make_all(block.moved_, TrafficTable::entries(size));
+  make_all(block.phases_, kSharedSlots * ranks);
   std::fill_n(block.statuses_, ranks * rank_status_bytes(size), std::byte{0});
   return block;
 }
@@ -74,7 +76,8 @@ GroupBlock::GroupBlock(std::byte* data)
   posts_ = reinterpret_cast<SharedPost*>(data + at.posts);
   pairs_ = reinterpret_cast<PairFlags*>(data + at.pairs);
   messages_ = reinterpret_cast<MessagePost*>(data + at.messages);
-  moved_ = reinterpret_cast<MovedBytes*>(data + at.moved);
+  moved_ = reinterpret_cast<Moved*>(data + at.moved);
+  phases_ = reinterpret_cast<PhaseBits*>(data + at.phases);
   statuses_ = data + at.statuses;
   inline_ = data + at.in_slot;
   staging_ = data + at.staging;

@@ -110,6 +110,7 @@ class GroupBlock {
   std::byte* result(std::uint64_t chunk) const { return results_ + chunk % kChunks * kChunkBytes; }
 
   TrafficTable traffic() const { return {moved_, size_}; }
+  PhaseBits* phases(std::uint64_t sequence) const { return phases_ + slot_index(sequence, 0); }  // by rank
 
   std::span<std::byte> status(int rank) const;  // status of the rank, as bytes
 
@@ -137,7 +138,8 @@ class GroupBlock {
   SharedPost* posts_;
   PairFlags* pairs_;
   MessagePost* messages_;
-  MovedBytes* moved_;
+  Moved* moved_;
+  PhaseBits* phases_;
   std::byte *statuses_, *inline_, *staging_, *results_, *message_inline_, *message_chunks_;
 };
 

@@ -16,10 +16,6 @@ Messages::Messages(SharedWorld& world, GroupBlock block, int rank, int size)
       to_(static_cast<std::size_t>(size)),
       from_(static_cast<std::size_t>(size)) {}
 
-bool Messages::has_room(const Call& call) const {
-  return call.sequence <= kSharedMessages || line(call.op, call.peer).ended >= call.sequence - kSharedMessages;
-}
-
 bool Messages::completed(const Ticket& ticket) const { return line(ticket.op, ticket.peer).ended >= ticket.sequence; }
 
 bool Messages::partner_arrived(const Ticket& ticket) const {
@@ -35,18 +31,38 @@ const Fingerprint& Messages::fingerprint(const Ticket& ticket) const {
 }
 
 void Messages::post(const Call& call, std::uint64_t epoch) {
-  const bool sends = call.op == CommOp::send;
-  const int from = sends ? rank_ : call.peer, to = sends ? call.peer : rank_;
+  auto* data = static_cast<std::byte*>(call.op == CommOp::send ? const_cast<void*>(call.send) : call.recv);
+  const std::size_t bytes = static_cast<std::size_t>(call.count) * size_of(call.dtype);
+  const Started started{fingerprint_of(call, rank_, epoch), {.data = data, .bytes = bytes}};
   Line& l = line(call.op, call.peer);
-  Pending& pending = l.ring[call.sequence % kSharedMessages];
-  pending.bytes = static_cast<std::size_t>(call.count) * size_of(call.dtype);
-  pending.data = static_cast<std::byte*>(sends ? const_cast<void*>(call.send) : call.recv);
-  MessagePost& post = block_.message(from, to, sends ? 0 : 1, call.sequence);
-  std::construct_at(&post.fingerprint, fingerprint_of(call, rank_, epoch));
+  ++outstanding_;
+  if (l.waiting.empty() && has_slot(l, call.sequence)) return put(call.op, call.peer, started);
+  l.waiting.push_back(started);
+}
+
+bool Messages::put_waiting(CommOp op, int peer) {
+  Line& l = line(op, peer);
+  bool moved = false;
+  for (; !l.waiting.empty() && has_slot(l, l.waiting.front().fingerprint.sequence); l.waiting.pop_front()) {
+    put(op, peer, l.waiting.front());
+    moved = true;
+  }
+  return moved;
+}
+
+void Messages::put(CommOp op, int peer, const Started& started) {
+  const bool sends = op == CommOp::send;
+  const int from = sends ? rank_ : peer, to = sends ? peer : rank_;
+  const std::uint64_t sequence = started.fingerprint.sequence;
+  Line& l = line(op, peer);
+  Pending& pending = l.ring[sequence % kSharedMessages];
+  pending = started.message;
+  MessagePost& post = block_.message(from, to, sends ? 0 : 1, sequence);
+  std::construct_at(&post.fingerprint, started.fingerprint);
   if (sends) {
     const bool small = pending.bytes <= kMessageInline;
     if (small && pending.bytes > 0) {
-      std::memcpy(block_.message_inline(from, to, call.sequence), pending.data, pending.bytes);
+      std::memcpy(block_.message_inline(from, to, sequence), pending.data, pending.bytes);
     }
     const bool shared = !small && world_.reachable(pending.data, pending.bytes);
     pending.where = small ? BufferLocation::in_slot : shared ? BufferLocation::reachable : BufferLocation::outside;
@@ -56,11 +72,10 @@ void Messages::post(const Call& call, std::uint64_t epoch) {
   RankRecord& record = world_.record(world_.rank());
   record.last_group.store(world_.offset_of(&block_.header()), std::memory_order_relaxed);
   record.last_post.store(world_.offset_of(&post.fingerprint), std::memory_order_relaxed);
-  l.posted = call.sequence;
-  ++outstanding_;
+  l.posted = sequence;
   PairFlags& pair = block_.pair(from, to);
-  (sends ? pair.sender : pair.receiver).posted.store(call.sequence);
-  world_.notify(static_cast<int>(block_.flags(call.peer).world_rank));
+  (sends ? pair.sender : pair.receiver).posted.store(sequence);
+  world_.notify(static_cast<int>(block_.flags(peer).world_rank));
 }
 
 bool Messages::step() {
@@ -68,6 +83,8 @@ bool Messages::step() {
   bool moved = false;
   for (int peer = 0; peer < size_; ++peer) {
     Line &out = line(CommOp::send, peer), &in = line(CommOp::recv, peer);
+    if (!out.waiting.empty()) moved = put_waiting(CommOp::send, peer) || moved;
+    if (!in.waiting.empty()) moved = put_waiting(CommOp::recv, peer) || moved;
     if (out.posted > out.ended) moved = send(peer, out) || moved;
     if (in.posted > in.ended) moved = receive(peer, in) || moved;
   }
@@ -147,7 +164,7 @@ bool Messages::take(int peer, Line& line, Pending& message) {
     const SharedWorld::Visit visit(world_);
     if (visit.refused()) return false;
     if (bytes > 0) std::memcpy(message.data + line.moved, from, bytes);
-    block_.traffic().add_message(rank_, peer, rank_, bytes);
+    block_.traffic().add_message(rank_, peer, rank_, bytes, line.moved + bytes == message.bytes);
   }
   line.moved += bytes;
   if (post.where == BufferLocation::outside) {

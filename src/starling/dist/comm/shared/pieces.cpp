@@ -104,6 +104,12 @@ Pieces::Range Pieces::share(const Range& whole, int rank) const {
   return {std::min(whole.begin + rank * step, whole.end), std::min(whole.begin + (rank + 1) * step, whole.end)};
 }
 
+// True if this part holds the last of the rank's shares that is not empty. All parts but the last are equally long.
+bool Pieces::ends_share(std::int64_t part, int rank) const {
+  const auto some = [&](std::int64_t p) { return p < parts() && share(range(p, call_.count), rank).count() > 0; };
+  return some(part) && !some(part + 1);
+}
+
 void Pieces::stage(std::int64_t part, std::byte* image) const {
   const auto* send = static_cast<const std::byte*>(call_.send);
   if (two_phases()) {
@@ -140,7 +146,7 @@ const std::byte* Pieces::from(Sources sources, int rank, std::int64_t part, int 
 
 // Reduces a range of all ranks' data for this rank into one or two places.
 void Pieces::reduce(std::int64_t part, Sources sources, const Range& range, std::byte* first, std::byte* second,
-                    PieceTally& tally) const {
+                    bool ended, PieceTally& tally) const {
   operands_.clear();
   const auto rows = [&](int r) { return shards_.empty() ? 1u : shards_[static_cast<std::size_t>(r)]; };
   for (int r = 0; r < world_; ++r) {
@@ -167,15 +173,15 @@ void Pieces::reduce(std::int64_t part, Sources sources, const Range& range, std:
     const std::int64_t n = std::min(kReduceBlock, range.end - b);
     fetch_from(b + n);
     reduce_block(call_.dtype, call_.reduce, operands_, b - part * width_, n, block);
-    for (int r = 0; r < world_; ++r) tally.moved(r, rank_, n * size_ * rows(r));
+    for (int r = 0; r < world_; ++r) tally.moved(r, rank_, n * size_ * rows(r), ended && b + n == range.end);
     copy_bytes(first + (b - range.begin) * size_, block, n * size_);
     if (second) copy_bytes(second + (b - range.begin) * size_, block, n * size_);
   }
 }
 
-void Pieces::copy(int source, std::int64_t to, const std::byte* from, std::int64_t count, PieceTally& tally) const {
-  take_bytes(static_cast<std::byte*>(call_.recv) + to * size_, from, count * size_);
-  tally.moved(source, rank_, count * size_);
+void Pieces::copy(int source, const Span& to, const std::byte* from, PieceTally& tally) const {
+  take_bytes(static_cast<std::byte*>(call_.recv) + to.begin * size_, from, to.count * size_);
+  tally.moved(source, rank_, to.count * size_, to.ended, to.phase);
 }
 
 void Pieces::take(std::int64_t part, Sources sources, PieceTally& tally) const {
@@ -185,15 +191,17 @@ void Pieces::take(std::int64_t part, Sources sources, PieceTally& tally) const {
     case CommOp::sum_shards:
     case CommOp::reduce_scatter: {
       const Range r = range(part, length(rank_));
-      return reduce(part, sources, r, recv + r.begin * size_, nullptr, tally);
+      return reduce(part, sources, r, recv + r.begin * size_, nullptr, r.end == length(rank_), tally);
     }
     case CommOp::broadcast: {
       const Range r = range(part, call_.count);
-      return copy(call_.peer, r.begin, from(sources, call_.peer, part, rank_), r.count(), tally);
+      return copy(call_.peer, {r.begin, r.count(), r.end == call_.count}, from(sources, call_.peer, part, rank_),
+                  tally);
     }
     case CommOp::scatter: {
       const Range r = range(part, length(rank_));
-      return copy(call_.peer, r.begin, from(sources, call_.peer, part, rank_), r.count(), tally);
+      const Span to{r.begin, r.count(), r.end == length(rank_)};
+      return copy(call_.peer, to, from(sources, call_.peer, part, rank_), tally);
     }
     case CommOp::all_gather:
     case CommOp::gather:
@@ -201,7 +209,7 @@ void Pieces::take(std::int64_t part, Sources sources, PieceTally& tally) const {
       if (call_.op == CommOp::gather && rank_ != call_.peer) return;
       for (int s = 0; s < world_; ++s) {
         const Range r = range(part, length(s));
-        copy(s, offset(s) + r.begin, from(sources, s, part, rank_), r.count(), tally);
+        copy(s, {offset(s) + r.begin, r.count(), r.end == length(s)}, from(sources, s, part, rank_), tally);
       }
       return;
     }
@@ -212,14 +220,16 @@ void Pieces::take(std::int64_t part, Sources sources, PieceTally& tally) const {
 void Pieces::reduce_share(std::int64_t part, Sources sources, std::byte* result, PieceTally& tally) const {
   const Range whole = range(part, call_.count), own = share(whole, rank_);
   auto* recv = static_cast<std::byte*>(call_.recv);
-  reduce(part, sources, own, recv + own.begin * size_, result + (own.begin - whole.begin) * size_, tally);
+  reduce(part, sources, own, recv + own.begin * size_, result + (own.begin - whole.begin) * size_,
+         ends_share(part, rank_), tally);
 }
 
 void Pieces::take_shares(std::int64_t part, const std::byte* result, PieceTally& tally) const {
   const Range whole = range(part, call_.count);
   for (int r = 0; r < world_; ++r) {
     const Range one = share(whole, r);
-    if (r != rank_) copy(r, one.begin, result + (one.begin - whole.begin) * size_, one.count(), tally);
+    if (r == rank_) continue;
+    copy(r, {one.begin, one.count(), ends_share(part, r), 1}, result + (one.begin - whole.begin) * size_, tally);
   }
 }
 

@@ -60,9 +60,15 @@ class Pieces {
   Range range(std::int64_t part, std::int64_t length) const;
   Range share(const Range& whole, int rank) const;
   const std::byte* from(Sources sources, int rank, std::int64_t part, int to) const;
-  void reduce(std::int64_t part, Sources sources, const Range& range, std::byte* first, std::byte* second,
+  bool ends_share(std::int64_t part, int rank) const;
+  void reduce(std::int64_t part, Sources sources, const Range& range, std::byte* first, std::byte* second, bool ended,
               PieceTally& tally) const;
-  void copy(int source, std::int64_t to, const std::byte* from, std::int64_t count, PieceTally& tally) const;
+  struct Span {
+    std::int64_t begin, count;  // elements of the receive buffer
+    bool ended;                 // the last of what comes from that rank in this phase
+    int phase = 0;
+  };
+  void copy(int source, const Span& to, const std::byte* from, PieceTally& tally) const;
 
   const Call& call_;
   const int rank_, world_;

@@ -33,7 +33,7 @@ class SharedComm final : public Comm {
   }
   std::shared_ptr<Allocator> arena() const override { return whole_process() ? nullptr : shared_->world().arena(); }
 
-  void abort(std::string_view reason) override { shared_->world().break_with(abort_text(reason)); }
+  void abort(std::string_view reason) override { shared_->abort(abort_text(reason)); }
   void tell(const dist::RankStatus& status) override { shared_->tell(status); }
   dist::RankStatus heard(int rank) override { return shared_->heard(rank); }
 
@@ -42,7 +42,6 @@ class SharedComm final : public Comm {
     if (!shared_->post(call, epoch(), pulse())) {
       fail_call(dist::describe(dist::fingerprint_of(call, rank(), epoch())), shared_->world().reason());
     }
-    log().moved(call.op, dist::steps_of(call, rank(), size()));
     return {.op = call.op, .peer = call.peer, .sequence = call.sequence};
   }
 
@@ -114,7 +113,8 @@ std::unique_ptr<Comm> make_shared_comm(Store& store, int rank, int world, const 
     mapping = dist::Mapping::open(store.get(kKey, options.join_deadline));
     check_world_memory(*mapping, world);
   }
-  auto shared = std::make_shared<dist::SharedWorld>(mapping, rank, spins_for(world, options.spins));
+  auto shared = std::make_shared<dist::SharedWorld>(mapping, rank, spins_for(world, options.spins),
+                                                    dist::SharedWorld::Reach::arenas, options.visit_patience);
   shared->await_all(deadline, options.stop);
   mapping->close();
   return comm_of(std::move(shared), options, options.pulse);
@@ -133,8 +133,8 @@ std::vector<std::unique_ptr<Comm>> make_shared_comms(int world, const SharedWorl
   std::vector<std::unique_ptr<Comm>> comms;
   for (int rank = 0; rank < world; ++rank) {
     auto pulse = options.pulses.empty() ? nullptr : options.pulses.at(static_cast<std::size_t>(rank));
-    comms.push_back(
-        comm_of(std::make_shared<dist::SharedWorld>(mapping, rank, spins, reach), options, std::move(pulse)));
+    auto of_rank = std::make_shared<dist::SharedWorld>(mapping, rank, spins, reach, options.visit_patience);
+    comms.push_back(comm_of(std::move(of_rank), options, std::move(pulse)));
   }
   return comms;
 }

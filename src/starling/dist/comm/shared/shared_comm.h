@@ -18,6 +18,9 @@ struct SharedWorldOptions {
   std::shared_ptr<dist::Pulse> pulse{};                // of this rank, where it is supervised; of make_shared_comm
   std::vector<std::shared_ptr<dist::Pulse>> pulses{};  // the same by rank, of make_shared_comms
   std::function<bool()> stop{};                        // polled while ranks join; true: throws Error; null: never
+  // Time for a rank to leave another's buffers once the group is broken, before its process is ended; 0: as long as it
+  // takes, for debuggers, which may hold a rank anywhere.
+  std::chrono::milliseconds visit_patience{10'000};
   int spins = -1;  // polls of a flag before a waiting rank sleeps; -1: chosen by ranks and cores
   // Address space reserved for each rank's arena, an upper bound of its content; pages are taken as they are used. 0:
   // the memory of the machine. Rank 0's value counts.

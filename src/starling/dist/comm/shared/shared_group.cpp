@@ -40,7 +40,7 @@ bool SharedGroup::post(const Call& call, std::uint64_t epoch, Pulse* pulse) {
 }
 
 bool SharedGroup::has_room(const Call& call) {
-  return is_point_to_point(call.op) ? messages_.has_room(call) : collectives_.has_room(call.sequence);
+  return is_point_to_point(call.op) || collectives_.has_room(call.sequence);
 }
 
 bool SharedGroup::put(const Call& call, std::uint64_t epoch) {
@@ -64,8 +64,7 @@ bool SharedGroup::fits(const Call& call) {
 }
 
 bool SharedGroup::make_room(const Call& call) {
-  const std::uint64_t slots = is_point_to_point(call.op) ? kSharedMessages : kSharedSlots;
-  const Ticket before{.op = call.op, .peer = call.peer, .sequence = call.sequence - slots};
+  const Ticket before{.op = call.op, .peer = call.peer, .sequence = call.sequence - kSharedSlots};
   const Outcome outcome = wait(
       before, [&] { return has_room(call); }, call.deadline);
   if (outcome == Outcome::late) expire(before);
@@ -121,6 +120,11 @@ bool SharedGroup::deserted(const Ticket& ticket) const {
 
 void SharedGroup::expire(const Ticket& ticket) {
   break_over(ticket, "the deadline has passed");
+  world_->drain();
+}
+
+void SharedGroup::abort(const std::string& reason) {
+  world_->break_with(reason);
   world_->drain();
 }
 

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <thread>
 
 #include "starling/base/error.h"
@@ -24,13 +26,15 @@ RankRecord* records_in(const Mapping& mapping) {
 
 }  // namespace
 
-SharedWorld::SharedWorld(std::shared_ptr<Mapping> mapping, int rank, int spins, Reach reach)
+SharedWorld::SharedWorld(std::shared_ptr<Mapping> mapping, int rank, int spins, Reach reach,
+                         std::chrono::milliseconds visit_patience)
     : mapping_(std::move(mapping)),
       block_(block_in(*mapping_)),
       records_(records_in(*mapping_)),
       rank_(rank),
       spins_(spins),
       reach_(reach),
+      visit_patience_(visit_patience),
       arena_(std::make_shared<SharedArena>(
           mapping_, block_.arenas + static_cast<std::uint64_t>(rank) * block_.arena_bytes, block_.arena_bytes)) {
   const ProcessId own = this_process();
@@ -89,28 +93,44 @@ std::string SharedWorld::reason() const {
 }
 
 // A visit takes microseconds, unless its process is stopped in it: that would write into buffers given back long ago
-// when it goes on, so it may not. Threads of one process stop together: their visits are waited for to the end.
+// when it goes on, so it may not. The time is that of this thread's own sleeps: when this process is stopped, so are
+// the visitors that are its threads.
 void SharedWorld::drain() {
+  constexpr milliseconds kLook{1}, kPatience{500};
+  CommClock::duration waited{};
   const CommTime begin = CommClock::now();
   for (int r = 0; r < size(); ++r) {
     while (r != rank_ && record(r).visiting.load() != 0 && !is_dead(r)) {
-      end_visitor(r, CommClock::now() - begin);
       std::this_thread::yield();
+      if (CommClock::now() - begin < kPatience) continue;
+      end_visitor(r, waited);
+      std::this_thread::sleep_for(kLook);
+      waited += kLook;
     }
   }
   const std::scoped_lock lock(mutex_);  // wait for other threads of this rank, too
 }
 
-// Kills a process that is stopped inside a visit, or has not come out of one for very long. Threads of this process are
-// waited for.
+// Ends a rank that is stopped inside a visit, or has not come out of one for very long.
 void SharedWorld::end_visitor(int rank, CommClock::duration waited) {
-  constexpr milliseconds kPatience{500}, kAtMost{10'000};
-  if (waited < kPatience) return;
+  if (visit_patience_.count() == 0) return;
   const std::scoped_lock lock(watch_mutex_);
   const auto index = static_cast<std::size_t>(rank);
-  if (index >= watches_.size() || !watches_[index]) return;
-  if (waited >= kAtMost || watches_[index]->stopped()) watches_[index]->kill();
-  std::this_thread::sleep_for(milliseconds(1));
+  if (index >= watches_.size() || !watches_[index]) {
+    if (waited >= visit_patience_ && record(rank).pid.load() == getpid()) give_up(rank);
+    return;
+  }
+  if (waited >= visit_patience_ || watches_[index]->stopped()) watches_[index]->kill();
+}
+
+// A thread cannot be ended alone, and going on would give memory back that it may still write into.
+void SharedWorld::give_up(int rank) const {
+  const std::string text = fmt::format(
+      "[shared] expected the thread of rank {} to leave the buffers of rank {} within {} s after the group broke, got "
+      "one that is still inside; why it broke: {}\n",
+      rank, rank_, std::chrono::duration<double>(visit_patience_).count(), reason());
+  static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr));
+  std::abort();
 }
 
 void SharedWorld::notify(int rank) {
@@ -137,6 +157,8 @@ void SharedWorld::remove(Mover& mover) {
 bool SharedWorld::step() {
   bool moved = false;
   for (Mover* mover : movers_) moved = mover->step() || moved;
+  // Another thread of this rank may sleep in a group whose operation has just ended here.
+  if (moved && movers_.size() > 1) notify(rank_);
   return moved;
 }
 
@@ -216,10 +238,23 @@ std::size_t rounded_up(std::size_t bytes, std::size_t step) { return (bytes + st
 
 // Hash of structure sizes and constants that differs between incompatible builds.
 std::uint64_t structure_of_this_build() {
-  constexpr std::uint64_t parts[] = {sizeof(WorldBlock), sizeof(RankRecord),  sizeof(GroupHeader), sizeof(RankFlags),
-                                     sizeof(SharedPost), sizeof(MessagePost), sizeof(PairFlags),   kSharedSlots,
-                                     kInlineBytes,       kInlineStep,         kChunkBytes,         kChunks,
-                                     kCommOpCount,       kMessageInline,      kMessageChunkBytes,  kMessageChunks};
+  constexpr std::uint64_t parts[] = {sizeof(WorldBlock),
+                                     sizeof(RankRecord),
+                                     sizeof(GroupHeader),
+                                     sizeof(RankFlags),
+                                     sizeof(SharedPost),
+                                     sizeof(MessagePost),
+                                     sizeof(PairFlags),
+                                     sizeof(Moved),
+                                     kSharedSlots,
+                                     kInlineBytes,
+                                     kInlineStep,
+                                     kChunkBytes,
+                                     kChunks,
+                                     kCommOpCount,
+                                     kMessageInline,
+                                     kMessageChunkBytes,
+                                     kMessageChunks};
   std::uint64_t hash = 1;
   for (std::uint64_t part : parts) hash = hash * 1099511628211ull + part;
   return hash;

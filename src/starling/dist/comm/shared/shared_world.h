@@ -29,8 +29,13 @@ class SharedWorld {
   // Memory of other ranks that a rank can touch: their arenas, or everything, as they are threads of one process.
   enum class Reach { arenas, process };
 
+  // Time in which a rank that is inside another's buffers has to leave them once the world is broken; then its process
+  // is ended. 0: as long as it takes.
+  static constexpr std::chrono::milliseconds kVisitPatience{10'000};
+
   // Registers this process as `rank`; deregisters when destroyed.
-  SharedWorld(std::shared_ptr<Mapping> mapping, int rank, int spins, Reach reach = Reach::arenas);
+  SharedWorld(std::shared_ptr<Mapping> mapping, int rank, int spins, Reach reach = Reach::arenas,
+              std::chrono::milliseconds visit_patience = kVisitPatience);
   ~SharedWorld();
   SharedWorld(const SharedWorld&) = delete;
   SharedWorld& operator=(const SharedWorld&) = delete;
@@ -61,7 +66,8 @@ class SharedWorld {
   void break_with(const std::string& reason);
   bool broken() const { return block_.fate.load() != WorldBlock::whole; }
   std::string reason() const;
-  // Once broken(): waits until no other rank touches this rank's buffers.
+  // Once broken(): waits until no other rank touches this rank's buffers. A visitor that does not leave them in time is
+  // ended: its process is killed, or, if it is a thread of this one, this process is aborted with a message.
   void drain();
 
   // Wakes a rank. Call after every change it may be waiting for; the change itself is a sequentially consistent store.
@@ -152,6 +158,7 @@ class SharedWorld {
   void check_peers();
   bool is_dead(int rank);
   void end_visitor(int rank, CommClock::duration waited);
+  [[noreturn]] void give_up(int rank) const;
   std::string last_call(int rank) const;
   std::string not_joined() const;
 
@@ -161,6 +168,7 @@ class SharedWorld {
   const int rank_;
   const int spins_;
   const Reach reach_;
+  const std::chrono::milliseconds visit_patience_;
   std::shared_ptr<SharedArena> arena_;
   BriefLock mutex_;
   std::vector<Mover*> movers_;

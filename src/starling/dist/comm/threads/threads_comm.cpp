@@ -46,6 +46,7 @@ std::vector<std::unique_ptr<Comm>> make_thread_comms(int world, const ThreadWorl
                                    .label = options.label,
                                    .deadline = options.deadline,
                                    .pulses = options.pulses,
+                                   .visit_patience = options.visit_patience,
                                    .spins = options.spins,
                                    .whole_process = true});
 }

@@ -14,6 +14,9 @@ struct ThreadWorldOptions {
   std::string label = "world";
   std::chrono::milliseconds deadline{300'000};         // default for calls that set none
   std::vector<std::shared_ptr<dist::Pulse>> pulses{};  // by rank, where ranks are supervised
+  // Time for a rank to leave another's buffers once the group is broken, before the process is ended; 0: as long as it
+  // takes, for debuggers.
+  std::chrono::milliseconds visit_patience{10'000};
   int spins = -1;  // polls of a flag before a waiting rank sleeps; -1: a few microseconds if there are cores enough
 };
 

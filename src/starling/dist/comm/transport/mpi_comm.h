@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -17,6 +18,7 @@ struct MpiOptions {
   std::chrono::milliseconds deadline{300'000};  // default for calls that set none
   std::chrono::milliseconds join{60'000};       // deadline for all ranks to join
   std::shared_ptr<Pulse> pulse{};               // of this rank, where it is supervised
+  std::function<bool()> stop{};                 // polled while ranks join; true: throws Error; null: never
   std::size_t longest = std::size_t{1} << 30;   // bytes per MPI message; longer messages are split
 };
 

@@ -68,6 +68,7 @@ bool Operation::advance(Transport& transport, ScratchPool& pool) {
 // Posts receives before sends, so that arriving data has a destination.
 void Operation::start_round(Transport& transport) {
   const Round& round = schedule_->rounds[round_];
+  Traffic traffic{.steps = 1};
   for (const bool sends : {false, true}) {
     for (const ScheduledTransfer& t : round.transfers) {
       if (t.sends != sends) continue;
@@ -77,8 +78,11 @@ void Operation::start_round(Transport& transport) {
       const auto transfer =
           sends ? transport.send(peer, peers_.channel, data, bytes) : transport.recv(peer, peers_.channel, data, bytes);
       outstanding_.push_back({transfer, t.peer});
+      (sends ? traffic.bytes_sent : traffic.bytes_received) += bytes;
+      traffic.messages += sends ? 1 : 0;
     }
   }
+  peers_.journal->moved(print_.op, traffic);
 }
 
 std::byte* Operation::address(const Block& block) const {

@@ -7,6 +7,7 @@
 
 #include "starling/dist/comm/algorithms/schedule.h"
 #include "starling/dist/comm/fingerprint.h"
+#include "starling/dist/comm/journal.h"
 #include "starling/dist/comm/transport/transport.h"
 
 namespace starling::dist {
@@ -34,6 +35,7 @@ class Operation {
   struct Peers {
     const std::vector<int>* ranks = nullptr;  // transport ranks of the group
     std::uint32_t channel = 0;
+    Journal* journal = nullptr;  // is told of every round when it is given to the transport
   };
 
   // The schedule and the buffers of the call must live until the operation has ended.

@@ -66,17 +66,11 @@ const SchedulePlans::Plan& SchedulePlans::of(const Call& call) {
 }
 
 SchedulePlans::Plan SchedulePlans::make(const Call& call) const {
-  if (is_point_to_point(call.op)) {
-    auto schedule = std::make_shared<const Schedule>(message_of(call));
-    const Traffic traffic = traffic_of(*schedule);
-    return {std::move(schedule), traffic};
-  }
+  if (is_point_to_point(call.op)) return std::make_shared<const Schedule>(message_of(call));
   ScheduleRequest request = request_of(call);
   const Choice choice = choose(request, rules_, call.dtype, call.reduce);
   request.segment_bytes = choice.segment_bytes;
-  auto schedule = std::make_shared<const Schedule>(make_schedule(*choice.algorithm, request));
-  const Traffic traffic = traffic_of(*schedule);
-  return {std::move(schedule), traffic};
+  return std::make_shared<const Schedule>(make_schedule(*choice.algorithm, request));
 }
 
 }  // namespace starling::dist

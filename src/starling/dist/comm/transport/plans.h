@@ -12,10 +12,7 @@ class SchedulePlans {
  public:
   static constexpr std::size_t kMost = 256;
 
-  struct Plan {
-    std::shared_ptr<const Schedule> schedule;
-    Traffic traffic;
-  };
+  using Plan = std::shared_ptr<const Schedule>;
 
   SchedulePlans(int rank, int size, ChoiceRules rules) : rank_(rank), size_(size), rules_(std::move(rules)) {}
 

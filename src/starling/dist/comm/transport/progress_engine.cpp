@@ -83,6 +83,23 @@ void ProgressEngine::rest(CommTime until) {
   }
 }
 
+void ProgressEngine::add_starter(const void* owner, std::function<bool()> start) {
+  const std::scoped_lock lock(starting_);
+  starters_[owner] = std::move(start);
+}
+
+void ProgressEngine::remove_starter(const void* owner) {
+  const std::scoped_lock lock(starting_);
+  starters_.erase(owner);
+}
+
+bool ProgressEngine::start_waiting() {
+  const std::scoped_lock lock(starting_);
+  bool more = false;
+  for (const auto& [owner, start] : starters_) more = start() || more;
+  return more;
+}
+
 bool ProgressEngine::poll(const Operation& operation, std::uint64_t sequence) {
   if (operation.ended(sequence)) return true;
   std::unique_lock progress(progress_, std::try_to_lock);

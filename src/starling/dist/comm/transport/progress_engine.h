@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -38,6 +39,12 @@ class ProgressEngine {
   void break_with(const std::string& reason);  // only the first reason is kept; tells the other ranks
   void drain();                                // waits until no thread is inside an operation
   void forget(const std::vector<const Operation*>& operations);
+
+  // Messages of a group that wait for their turn: `start` begins those whose turn has come, and is true if others are
+  // left. Whoever waits, in whatever group, starts those of all: a rank that waits in one may be waited for in another.
+  void add_starter(const void* owner, std::function<bool()> start);
+  void remove_starter(const void* owner);
+  bool start_waiting();
 
   void join(std::uint32_t group, const GroupProgress& progress);
   void leave(std::uint32_t group);
@@ -77,7 +84,9 @@ class ProgressEngine {
   std::atomic<int> wanted_{0};  // threads that need progress_, which a waiting thread would otherwise keep retaking
   std::atomic<std::uint32_t> next_group_{2};
   std::mutex breaking_;
-  mutable std::mutex state_;  // guards the members below, up to progress_
+  std::mutex starting_;
+  std::map<const void*, std::function<bool()>> starters_;  // guarded by starting_
+  mutable std::mutex state_;                               // guards the members below, up to progress_
   std::condition_variable notifier_;
   std::vector<Operation*> inbox_;
   std::map<std::uint32_t, const GroupProgress*> groups_;

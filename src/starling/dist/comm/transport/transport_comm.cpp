@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <deque>
 #include <set>
 
 #include "starling/base/error.h"
@@ -16,8 +18,22 @@ namespace {
 
 constexpr std::uint64_t kMessageSlots = 8;
 
-// Outstanding messages of one direction with one peer.
-using MessageRing = std::unique_ptr<std::array<Operation, kMessageSlots>>;
+// Longest wait during which messages that wait for their turn are not looked after.
+constexpr std::chrono::milliseconds kTurn{1};
+
+// An operation that this rank has started.
+struct Started {
+  Call call;
+  Fingerprint print;
+  SchedulePlans::Plan plan;
+};
+
+// Outstanding messages of one direction with one peer: those under way, and those started while all slots were taken.
+struct MessageLine {
+  using Slots = std::array<Operation, kMessageSlots>;
+  std::unique_ptr<Slots> slots;
+  std::deque<Started> waiting;  // their calls have no name: it lives as long as the call
+};
 
 class TransportComm final : public Comm {
  public:
@@ -31,15 +47,17 @@ class TransportComm final : public Comm {
         messages_(2 * static_cast<std::size_t>(group.size)) {
     engine_->join(id_, progress_);
     engine_->open_status_channel(id_, ranks_, rank());
+    engine_->add_starter(this, [this] { return start_waiting(); });
   }
 
   ~TransportComm() override {
     leave_unfinished();
+    engine_->remove_starter(this);
     engine_->leave(id_);
     std::vector<const Operation*> own;
     for (const Operation& operation : collectives_) own.push_back(&operation);
-    for (const MessageRing& ring : messages_)
-      for (std::uint64_t i = 0; ring && i < kMessageSlots; ++i) own.push_back(&(*ring)[i]);
+    for (const MessageLine& line : messages_)
+      for (std::uint64_t i = 0; line.slots && i < kMessageSlots; ++i) own.push_back(&(*line.slots)[i]);
     engine_->forget(own);
   }
 
@@ -63,25 +81,33 @@ class TransportComm final : public Comm {
  protected:
   Ticket start(const Call& call) override {
     const Fingerprint print = fingerprint_of(call, rank(), epoch());
-    Operation& operation = slot(call.op, call.peer, call.sequence);
-    vacate(call, print);
-    const SchedulePlans::Plan& plan = plans_.of(call);
-    operation.begin(call, print, plan.schedule, {&ranks_, channel(call)});
-    if (!is_point_to_point(call.op)) progress_.started.store(call.sequence);
-    log().moved(call.op, plan.traffic);
-    engine_->submit(operation);
+    if (engine_->broken()) fail_call(describe(print), engine_->reason());
+    if (is_point_to_point(call.op)) {
+      start_message({call, print, plans_.of(call)});
+    } else {
+      vacate(call);
+      progress_.started.store(call.sequence);
+      begin(slot(call.op, call.peer, call.sequence), {call, print, plans_.of(call)});
+    }
     return {.op = call.op, .peer = call.peer, .sequence = call.sequence};
   }
 
   bool poll(const Ticket& ticket) override {
-    if (engine_->poll(slot(ticket), ticket.sequence)) return ended(ticket);
+    engine_->start_waiting();
+    if (begun(ticket) && engine_->poll(slot(ticket), ticket.sequence)) return ended(ticket);
     return engine_->broken() && await(ticket, CommClock::now());
   }
 
   bool await(const Ticket& ticket, CommTime deadline) override {
-    const ProgressEngine::Outcome outcome = engine_->await(slot(ticket), ticket.sequence, deadline);
-    if (outcome == ProgressEngine::Outcome::broken) fail_call(describe_call(ticket), engine_->reason());
-    return outcome == ProgressEngine::Outcome::ended && ended(ticket);
+    for (;;) {
+      const bool more = engine_->start_waiting();
+      const Ticket now = begun(ticket) ? ticket : before_waiting(ticket);
+      const CommTime until = more ? std::min(deadline, CommClock::now() + kTurn) : deadline;
+      const ProgressEngine::Outcome outcome = engine_->await(slot(now), now.sequence, until);
+      if (outcome == ProgressEngine::Outcome::broken) fail_call(describe_call(ticket), engine_->reason());
+      if (outcome == ProgressEngine::Outcome::ended && now.sequence == ticket.sequence) return ended(ticket);
+      if (CommClock::now() >= deadline) return false;
+    }
   }
 
   void expire(const Ticket& ticket) override {
@@ -110,12 +136,67 @@ class TransportComm final : public Comm {
  private:
   Operation& slot(CommOp op, int peer, std::uint64_t sequence) {
     if (!is_point_to_point(op)) return collectives_[sequence % kCollectiveSlots];
-    MessageRing& ring = messages_[2 * static_cast<std::size_t>(peer) + (op == CommOp::send ? 1 : 0)];
-    std::scoped_lock lock(rings_);
-    if (!ring) ring = std::make_unique<std::array<Operation, kMessageSlots>>();
-    return (*ring)[sequence % kMessageSlots];
+    const std::scoped_lock lock(lines_);
+    return slot(line(op, peer), sequence);
   }
   Operation& slot(const Ticket& ticket) { return slot(ticket.op, ticket.peer, ticket.sequence); }
+
+  void begin(Operation& operation, const Started& started) {
+    operation.begin(started.call, started.print, started.plan, {&ranks_, channel(started.call), &log()});
+    engine_->submit(operation);
+  }
+
+  // Functions below, up to the next comment, require lines_.
+  MessageLine& line(CommOp op, int peer) {
+    return messages_[2 * static_cast<std::size_t>(peer) + (op == CommOp::send ? 1 : 0)];
+  }
+  static Operation& slot(MessageLine& line, std::uint64_t sequence) {
+    if (!line.slots) line.slots = std::make_unique<MessageLine::Slots>();
+    return (*line.slots)[sequence % kMessageSlots];
+  }
+  static bool has_slot(MessageLine& line, std::uint64_t sequence) {
+    return sequence <= kMessageSlots || slot(line, sequence).ended(sequence - kMessageSlots);
+  }
+
+  // A message takes the slot of an earlier one that has ended, or waits for it, but not in here.
+  void start_message(const Started& started) {
+    const Call& call = started.call;
+    const std::scoped_lock lock(lines_);
+    MessageLine& own = line(call.op, call.peer);
+    if (own.waiting.empty() && has_slot(own, call.sequence)) return begin(slot(own, call.sequence), started);
+    own.waiting.push_back(started);
+    own.waiting.back().call.name = {};
+    ++waiting_;
+  }
+
+  // Starts messages whose turn has come. True if others still wait for theirs.
+  bool start_waiting() {
+    if (waiting_.load() == 0) return false;
+    const std::scoped_lock lock(lines_);
+    for (MessageLine& own : messages_) {
+      while (!own.waiting.empty() && has_slot(own, own.waiting.front().call.sequence)) {
+        begin(slot(own, own.waiting.front().call.sequence), own.waiting.front());
+        own.waiting.pop_front();
+        --waiting_;
+      }
+    }
+    return waiting_.load() > 0;
+  }
+
+  bool begun(const Ticket& ticket) {
+    if (!is_point_to_point(ticket.op) || waiting_.load() == 0) return true;
+    const std::scoped_lock lock(lines_);
+    const MessageLine& own = line(ticket.op, ticket.peer);
+    return own.waiting.empty() || ticket.sequence < own.waiting.front().call.sequence;
+  }
+
+  // The message whose slot the first one that waits for its turn will take.
+  Ticket before_waiting(const Ticket& ticket) {
+    const std::scoped_lock lock(lines_);
+    const MessageLine& own = line(ticket.op, ticket.peer);
+    const std::uint64_t next = own.waiting.empty() ? ticket.sequence : own.waiting.front().call.sequence;
+    return {.op = ticket.op, .peer = ticket.peer, .sequence = next - kMessageSlots};
+  }
 
   std::uint32_t channel(const Call& call) const {
     const std::uint32_t base = id_ * kChannelsPerGroup;
@@ -123,12 +204,10 @@ class TransportComm final : public Comm {
     return base + static_cast<std::uint32_t>(call.sequence % kCollectiveSlots);
   }
 
-  // Waits for the earlier operation in this call's slot.
-  void vacate(const Call& call, const Fingerprint& print) {
-    const std::uint64_t slots = is_point_to_point(call.op) ? kMessageSlots : kCollectiveSlots;
-    if (engine_->broken()) fail_call(describe(print), engine_->reason());
-    if (call.sequence <= slots) return;
-    const Ticket before{.op = call.op, .peer = call.peer, .sequence = call.sequence - slots};
+  // Waits for the earlier collective in this call's slot.
+  void vacate(const Call& call) {
+    if (call.sequence <= kCollectiveSlots) return;
+    const Ticket before{.op = call.op, .peer = call.peer, .sequence = call.sequence - kCollectiveSlots};
     const Pulse::Waiting waiting(pulse());
     if (!await(before, call.deadline)) expire(before);
   }
@@ -211,8 +290,9 @@ class TransportComm final : public Comm {
   SchedulePlans plans_;
   GroupProgress progress_;
   std::array<Operation, kCollectiveSlots> collectives_;
-  std::mutex rings_;
-  std::vector<MessageRing> messages_;  // by peer: received, sent
+  std::mutex lines_;
+  std::vector<MessageLine> messages_;  // by peer: received, sent
+  std::atomic<int> waiting_{0};        // messages that wait for their turn
 };
 
 }  // namespace

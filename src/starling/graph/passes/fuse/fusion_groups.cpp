@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "starling/graph/dependencies.h"
 #include "starling/graph/passes/fuse/fusion_roles.h"
 #include "starling/ops/api/reduce.h"
 #include "starling/ops/def/fused.h"
@@ -34,6 +35,7 @@ class Grouping {
         of_row_(graph.nodes().size()),
         whole_(graph.nodes().size()),
         seen_(graph.nodes().size(), -1) {
+    if (comm_groups(graph).size() > 1) comm_round_ = comm_rounds(graph, before);
     for (ValueId id : graph.outputs) is_output_[at(id)] = true;
     for (NodeId id = 0; id < graph.size(); ++id) {
       group_of_[at(id)] = id;
@@ -107,7 +109,8 @@ class Grouping {
   bool alike(NodeId a, NodeId b) const {
     const Node& x = graph_.node(a);
     const Node& y = graph_.node(b);
-    return x.device == y.device && x.lane == y.lane && work_dtype(a) == work_dtype(b);
+    const bool same_round = comm_round_.empty() || comm_round_[at(a)] == comm_round_[at(b)];
+    return same_round && x.device == y.device && x.lane == y.lane && work_dtype(a) == work_dtype(b);
   }
 
   // Role of a node in the group of its operand's maker.
@@ -323,6 +326,7 @@ class Grouping {
   std::vector<std::vector<NodeId>> next_;  // reversed dependencies
   std::vector<FusionKind> kind_;
   std::vector<int> depth_;                    // data edges from the farthest source
+  std::vector<int> comm_round_;               // by node, where ranks form several groups; else empty
   std::vector<int> group_of_;                 // id of a group: one of its members
   std::vector<std::vector<NodeId>> members_;  // by group, in graph order
   std::vector<Shape> places_;                 // by node, in its group

@@ -28,7 +28,9 @@ struct FusionGroups {
 //  - reductions whose results are read inside are all over the same last axes, short enough for a row to stay in the
 //    cache, and no operand is broadcast along only some of those axes;
 //  - other reductions end the chain, with few enough totals for every thread to keep its own;
-//  - no path leads out of the group and back in.
+//  - no path leads out of the group and back in;
+//  - where ranks form several groups, all members run in one round of communication, so that no group waits for
+//  another.
 FusionGroups fusion_groups(const Graph& graph, const std::vector<std::vector<NodeId>>& before);
 
 }  // namespace starling::graph

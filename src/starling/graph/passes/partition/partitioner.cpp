@@ -100,7 +100,7 @@ void Partitioner::node(NodeId id) {
   if (is_op(node, "input")) return input(id);
   if (is_source(node)) return source(id);
   if (is_op(node, "matmul_sgd")) return share_update(id);
-  if (keep_terms(id)) return;
+  if (keep_terms(id) || across_other_axis(id)) return;
   check(!node.op->comm, "[partition] expected a step of the whole batch, whose collectives are put in here, got {}{}",
         node.op->name, node.scope.empty() ? "" : " in " + node.scope.str());
   const Types in = types_at(global_, {node.in.data(), node.in.size()});
@@ -141,7 +141,8 @@ void Partitioner::share_update(NodeId id) {
       .rank = mesh_.first,
       .ranks = mesh_.parts,
       .name = Symbol(fmt::format(
-          "rows of {}", global_.variables[static_cast<std::size_t>(source_index(global_.maker(node.in[0])))].name))};
+          "rows of {}", global_.variables[static_cast<std::size_t>(source_index(global_.maker(node.in[0])))].name)),
+      .group = mesh_.group};
   const NodeId all = rewriter_.emit(gather, updated, pieces_of_all, id);
   rewriter_.stands_for(id, all);
   for (std::size_t i = 0; i < 2; ++i) {
@@ -404,10 +405,11 @@ Partitioner::Pieces Partitioner::reduced(Pieces terms, ReduceOp reduce, NodeId l
   if (reduce == ReduceOp::mean) return averaged(std::move(terms), like, label, rows);
   if (mesh_.ordered) {
     check(reduce == ReduceOp::sum, "[partition] expected sums in deterministic mode, got a {}", name(reduce));
-    const op::OrderedSumAttrs attrs{mesh_.parts, Symbol(mesh_.order), Symbol(label)};
+    const op::OrderedSumAttrs attrs{
+        .shards = mesh_.parts, .order = Symbol(mesh_.order), .name = Symbol(label), .group = mesh_.group};
     return {rewriter_.to().node(rewriter_.emit(ordered, {terms.data(), terms.size()}, attrs, like)).out[0]};
   }
-  const op::AllReduceAttrs attrs{Symbol(name(reduce)), Symbol(label)};
+  const op::AllReduceAttrs attrs{.reduce = Symbol(name(reduce)), .name = Symbol(label), .group = mesh_.group};
   return {rewriter_.to().node(rewriter_.emit(all, {terms.data(), 1}, attrs, like)).out[0]};
 }
 
@@ -431,7 +433,8 @@ Partitioner::Pieces Partitioner::replicate(ValueId value, NodeId like) {
   const Pieces own_pieces = in_blocks ? blocks_as_columns(value, shape, like) : pieces(value);
   const int dim = in_blocks ? 1 : now.dim;
   if (dim == 0 && !mesh_.ordered) {
-    const op::PiecesAttrs attrs{.rows = shape[0], .rank = mesh_.first, .ranks = mesh_.parts, .name = Symbol(label)};
+    const op::PiecesAttrs attrs{
+        .rows = shape[0], .rank = mesh_.first, .ranks = mesh_.parts, .name = Symbol(label), .group = mesh_.group};
     const ValueId own = pieces(value)[0];
     known = {rewriter_.to().node(rewriter_.emit(find_op("all_gather"), {&own, 1}, attrs, like)).out[0]};
     return known;

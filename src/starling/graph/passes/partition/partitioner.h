@@ -23,6 +23,7 @@ class Partitioner {
     int count = 1;
     bool ordered = false;  // reduce by ordered_sum over the shards, not by all_reduce
     std::string order = "shard";
+    Symbol group{};  // of the collectives put in
   };
 
   Partitioner(const Graph& global, Mesh mesh, std::vector<Layout> inputs);
@@ -34,6 +35,7 @@ class Partitioner {
   void node(NodeId id);
   void source(NodeId id);
   bool keep_terms(NodeId id);
+  bool across_other_axis(NodeId id);
   void input(NodeId id);
   void distribute(NodeId id, const ShardRule& rule, std::int64_t blocks = 0);
   void share_update(NodeId id);

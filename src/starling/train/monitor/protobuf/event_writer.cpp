@@ -8,6 +8,7 @@
 
 #include "events.pb.h"
 #include "starling/base/error.h"
+#include "starling/dist/launch/hosts.h"
 #include "starling/graph/export/record_file.h"
 #include "starling/graph/export/tensorboard.h"
 #include "starling/train/monitor/append_file.h"
@@ -22,12 +23,6 @@ constexpr const char* kPrefix = "events.out.tfevents.";
 
 double clock_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-std::string host_name() {
-  char name[256] = {};
-  if (::gethostname(name, sizeof(name) - 1) != 0 || name[0] == '\0') return "host";
-  return name;
 }
 
 // Latest time in the names of the folder's event files; -1 if none.
@@ -107,7 +102,8 @@ Result<EventWriter> EventWriter::create(const fs::path& folder, EventWriterOptio
   if (!options.now) options.now = clock_seconds;
   const std::int64_t newest = newest_file(folder);
   const std::int64_t seconds = std::max(static_cast<std::int64_t>(options.now()), newest + 1);
-  auto file = AppendFile::open(folder / fmt::format("{}{:010}.{}.{}.0", kPrefix, seconds, host_name(), ::getpid()), 0);
+  auto file =
+      AppendFile::open(folder / fmt::format("{}{:010}.{}.{}.0", kPrefix, seconds, dist::host_name(), ::getpid()), 0);
   if (!file) return file.failure();
   EventWriter writer(std::make_unique<State>(State{std::move(*file), std::move(options.now)}));
   pb::Event version;

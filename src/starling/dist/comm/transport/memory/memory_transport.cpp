@@ -49,6 +49,7 @@ class Network final : public MemoryNetwork, public std::enable_shared_from_this<
         nodes_(at(size)),
         waiting_(at(size * size)),
         bytes_(at(size * size)),
+        messages_(at(size * size)),
         free_at_(at(size * size)) {
     constexpr std::size_t kUsual = 64;  // more transfers are fine, but allocate
     for (auto& lane : waiting_) lane.reserve(kUsual);
@@ -62,6 +63,10 @@ class Network final : public MemoryNetwork, public std::enable_shared_from_this<
   std::uint64_t link_bytes(int from, int to) const override {
     std::scoped_lock lock(mutex_);
     return bytes_[pair(from, to)];
+  }
+  std::uint64_t link_messages(int from, int to) const override {
+    std::scoped_lock lock(mutex_);
+    return messages_[pair(from, to)];
   }
 
   int size() const { return size_; }
@@ -205,6 +210,7 @@ class Network final : public MemoryNetwork, public std::enable_shared_from_this<
       const std::size_t link = pair(hop, hop + step);
       const MemoryLink& way = links_.special.empty() ? links_.usual : link_of(hop, hop + step);
       bytes_[link] += bytes;
+      ++messages_[link];
       if (way.bytes_per_second > 0) {
         const std::chrono::duration<double> busy(static_cast<double>(bytes) / way.bytes_per_second);
         time = std::max(time, free_at_[link]) + std::chrono::duration_cast<CommClock::duration>(busy);
@@ -219,8 +225,8 @@ class Network final : public MemoryNetwork, public std::enable_shared_from_this<
   const MemoryLinks links_;
   mutable std::mutex mutex_;
   std::vector<Node> nodes_;
-  std::vector<std::vector<Waiting>> waiting_;  // by ordered pair, in posting order
-  std::vector<std::uint64_t> bytes_;
+  std::vector<std::vector<Waiting>> waiting_;    // by ordered pair, in posting order
+  std::vector<std::uint64_t> bytes_, messages_;  // by pair
   std::vector<CommTime> free_at_;
   int copies_ = 0;
   std::condition_variable copied_;

@@ -29,6 +29,7 @@ class MemoryNetwork {
   virtual ~MemoryNetwork() = default;
   virtual std::shared_ptr<Transport> endpoint(int rank) = 0;     // once per rank; destroyed when the rank leaves
   virtual std::uint64_t link_bytes(int from, int to) const = 0;  // bytes carried by this link in this direction
+  virtual std::uint64_t link_messages(int from, int to) const = 0;
 };
 
 std::shared_ptr<MemoryNetwork> make_memory_network(int size, const MemoryLinks& links = {});

@@ -29,8 +29,8 @@ class MpiTransport final : public Transport {
         longest_(options.longest),
         left_(static_cast<std::size_t>(session.size())) {
     const CommTime until = CommClock::now() + options.join;
-    for (MPI_Comm& world : data_) world = session_.new_world(until);
-    control_ = session_.new_world(until);
+    for (MPI_Comm& world : data_) world = session_.new_world(until, options.stop);
+    control_ = session_.new_world(until, options.stop);
     std::scoped_lock lock(session_.mutex());
     listen();
   }
@@ -289,7 +289,8 @@ std::shared_ptr<Transport> make_mpi_transport(const MpiOptions& options) {
   // MPI counts are int.
   check(options.longest >= 1 && options.longest <= std::numeric_limits<int>::max(),
         "[mpi] expected parts of 1 to {} bytes, got {}", std::numeric_limits<int>::max(), options.longest);
-  return std::make_shared<MpiTransport>(mpi::Session::get(), options);
+  mpi::Session& session = mpi::Session::get(CommClock::now() + options.join, options.stop);
+  return std::make_shared<MpiTransport>(session, options);
 }
 
 }  // namespace starling::dist

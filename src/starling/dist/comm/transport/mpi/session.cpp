@@ -1,6 +1,8 @@
 #include "starling/dist/comm/transport/mpi/session.h"
 
+#include <atomic>
 #include <cstdlib>
+#include <memory>
 #include <thread>
 
 #include "starling/base/error.h"
@@ -17,6 +19,34 @@ int number_of(int attribute, int otherwise) {
   return found != 0 ? *static_cast<int*>(value) : otherwise;
 }
 
+// Throws Error once it is too late, or if this rank is asked to stop.
+void expect_more_time(CommTime until, const std::function<bool()>& stop) {
+  check(!(stop && stop()), "[mpi] expected all ranks to join, got a request to stop before");
+  check(CommClock::now() < until, "[mpi] expected all ranks to join in time, got some that did not come");
+}
+
+// MPI_Init_thread returns when all processes have called it, and cannot be interrupted: it is called on a thread of its
+// own, which is given up if the others do not come. The process must then end, as there is no second try.
+int initialise(int& threads, CommTime until, const std::function<bool()>& stop) {
+  struct Outcome {
+    std::atomic<bool> known{false};
+    int code = MPI_SUCCESS, threads = MPI_THREAD_SINGLE;
+  };
+  static std::atomic<bool> tried{false};
+  check(!tried.exchange(true), "[mpi] expected a process that has not given MPI up, got one that has: start it anew");
+  const auto outcome = std::make_shared<Outcome>();
+  std::thread([outcome] {
+    outcome->code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &outcome->threads);
+    outcome->known = true;
+  }).detach();
+  while (!outcome->known) {
+    expect_more_time(until, stop);
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  threads = outcome->threads;
+  return outcome->code;
+}
+
 }  // namespace
 
 std::string words_of(int code) {
@@ -30,21 +60,21 @@ void check_mpi(int code, const char* what) {
   if (code != MPI_SUCCESS) fail("[mpi] {}: {}", what, words_of(code));
 }
 
-Session& Session::get() {
-  static Session& session = *new Session();  // leaked: needed at process exit
+Session& Session::get(CommTime until, const std::function<bool()>& stop) {
+  static Session& session = *new Session(until, stop);  // leaked: needed at process exit
   check(session.torn_.empty(), "[mpi] expected a process whose MPI is whole, got one where {}: start it anew",
         session.torn_);
   return session;
 }
 
-Session::Session() {
+Session::Session(CommTime until, const std::function<bool()>& stop) {
   int there = 0, threads = MPI_THREAD_SINGLE;
   check_mpi(MPI_Initialized(&there), "is it initialised");
   if (there == 0) {
     // Prevents Open MPI from yielding the core at every unsuccessful poll, which loses it on a busy machine;
     // MpiTransport::wait naps instead. A value set by the user wins.
     ::setenv("OMPI_MCA_mpi_yield_when_idle", "0", 0);
-    check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &threads), "initialise");
+    check_mpi(initialise(threads, until, stop), "initialise");
     ours_ = true;
     ::on_exit(finish, this);
   } else {
@@ -58,7 +88,7 @@ Session::Session() {
   largest_tag_ = number_of(MPI_TAG_UB, largest_tag_);
 }
 
-MPI_Comm Session::new_world(CommTime until) {
+MPI_Comm Session::new_world(CommTime until, const std::function<bool()>& stop) {
   MPI_Comm made = MPI_COMM_NULL;
   MPI_Request request = MPI_REQUEST_NULL;
   {
@@ -71,10 +101,12 @@ MPI_Comm Session::new_world(CommTime until) {
       check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "copy the world");
     }
     if (done == 0) {
-      if (CommClock::now() >= until) {
+      try {
+        expect_more_time(until, stop);
+      } catch (...) {
         std::scoped_lock lock(mutex_);
         tear("not all ranks came to join a group");
-        fail("[mpi] rank {} of {}: not all ranks have joined in time", rank_, size_);
+        throw;
       }
       std::this_thread::sleep_for(milliseconds(1));
     }

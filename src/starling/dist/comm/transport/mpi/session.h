@@ -3,6 +3,7 @@
 #include <mpi.h>
 
 #include <chrono>
+#include <functional>
 #include <mutex>
 #include <string>
 
@@ -13,8 +14,9 @@ namespace starling::dist::mpi {
 // MPI library of this process, from its first use to the process's end. All MPI calls are made under its lock.
 class Session {
  public:
-  // Initialises MPI if needed; throws Error if it cannot be used from several threads.
-  static Session& get();
+  // Initialises MPI if needed, which waits for all processes; throws Error if they have not come by then, once stop(),
+  // polled meanwhile, is true (null: never), or if MPI cannot be used from several threads.
+  static Session& get(CommTime until, const std::function<bool()>& stop = {});
 
   std::mutex& mutex() { return mutex_; }
   int rank() const { return rank_; }
@@ -22,15 +24,15 @@ class Session {
   int largest_tag() const { return largest_tag_; }
 
   // New communicator of all processes, used by nobody else, which returns errors instead of aborting. Collective;
-  // throws Error if not all have joined by then. Kept until the process ends: MPI might deliver messages of a freed
-  // communicator to a new one that reuses its id.
-  MPI_Comm new_world(CommTime until);
+  // throws Error if not all have joined by then, or once stop(), polled meanwhile, is true; null: never. Kept until the
+  // process ends: MPI might deliver messages of a freed communicator to a new one that reuses its id.
+  MPI_Comm new_world(CommTime until, const std::function<bool()>& stop = {});
 
   // Marks MPI as unusable: a group broke while MPI may still write into buffers already returned to callers.
   void tear(const std::string& why) { torn_ = why; }
 
  private:
-  Session();
+  Session(CommTime until, const std::function<bool()>& stop);
   static void finish(int status, void* session);
 
   std::mutex mutex_;

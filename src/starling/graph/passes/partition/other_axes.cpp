@@ -1,0 +1,44 @@
+// Collectives over other axes of the mesh than the one that rows are split over.
+#include "starling/graph/passes/partition/partitioner.h"
+#include "starling/ops/def/comm.h"
+
+namespace starling::graph {
+namespace {
+
+std::string_view reduction(const Node& node) {
+  const AttrField* field = node.attrs.find("reduce");
+  return field ? std::string_view(node.attrs.get<Symbol>(*field).str()) : "sum";
+}
+
+// True if the op of a sum of values is the sum of the op of each.
+bool is_linear(const Node& node) { return reduction(node) == "sum" || reduction(node) == "mean"; }
+
+bool moves_rows(const Node& node) { return node.op->attrs == &attr_type<op::PiecesAttrs>(); }
+
+bool is_message(const Node& node) { return is_op(node, "send_to") || is_op(node, "recv_from"); }
+
+// Layout in which a collective of another axis takes an operand and gives its result. Ranks of a group of that axis
+// have the same place along this one, so they hold the same pieces: elementwise reductions take any split, ops that
+// move rows any but of rows.
+Layout taken(const Node& node, const Layout& now) {
+  if (is_message(node)) return Layout::replicate();
+  if (now.is_split()) return moves_rows(node) && now.dim == 0 ? Layout::replicate() : now;
+  if (now == Layout::partial()) return is_linear(node) ? now : Layout::replicate();
+  return Layout::replicate();
+}
+
+}  // namespace
+
+bool Partitioner::across_other_axis(NodeId id) {
+  const Node& node = global_.node(id);
+  const Symbol group = comm_group(node);
+  if (!node.op->comm || group.empty() || group == mesh_.group) return false;
+  ShardRule rule;
+  for (ValueId in : node.in) rule.in.push_back(taken(node, layout_of(in)));
+  for (std::size_t i = 0; i < node.out.size(); ++i)
+    rule.out.push_back(i < node.in.size() ? rule.in[i] : Layout::replicate());
+  distribute(id, rule);
+  return true;
+}
+
+}  // namespace starling::graph
