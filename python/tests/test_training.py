@@ -2,9 +2,11 @@
 
 import json
 import os
+import pathlib
 import shutil
 import subprocess
 import sys
+import tempfile
 import textwrap
 
 import numpy as np
@@ -151,7 +153,7 @@ def test_two_thread_workers_give_one_workers_bits():
 
 
 RANKS = """
-    import numpy as np, starling as sl
+    import json, pathlib, sys, numpy as np, starling as sl
     sl.dist.init()
     rank, size = sl.dist.rank(), sl.dist.size()
     total = sl.dist.all_reduce(sl.tensor([rank + 1.0]))
@@ -165,21 +167,26 @@ RANKS = """
     x = np.random.default_rng(0).normal(size=(24, 4)).astype(np.float32); y = np.arange(24) % 2
     mine = slice(rank * 24 // size, (rank + 1) * 24 // size)
     for _ in range(3): loss = step(x[mine], y[mine])
-    print("HASH", rank, "of", size, net.state_dict()["weight"].numpy().tobytes().hex(), loss.item(), flush=True)
+    told = [rank, size, net.state_dict()["weight"].numpy().tobytes().hex(), loss.item()]
+    pathlib.Path(sys.argv[1], f"rank{rank}").write_text(json.dumps(told))
 """
 
 
 def launched(command, tmp_path):
     script = tmp_path / "ranks.py"
     script.write_text(textwrap.dedent(RANKS))
-    done = subprocess.run(command + [sys.executable, str(script)], capture_output=True, text=True, timeout=120, env=dict(os.environ))
+    # Files, not lines: whoever gathers the output of the ranks may put one line into the middle of another.
+    told = pathlib.Path(tempfile.mkdtemp(dir=tmp_path))
+    done = subprocess.run(
+        command + [sys.executable, str(script), str(told)], capture_output=True, text=True, timeout=120, env=dict(os.environ)
+    )
     assert done.returncode == 0, done.stdout + done.stderr
-    told = sorted(line[line.index("HASH") :].split() for line in done.stdout.splitlines() if "HASH" in line)
-    ranks = [(int(words[1]), int(words[3])) for words in told]
-    assert ranks == [(rank, len(told)) for rank in range(len(told))], ranks
-    bits = {tuple(words[4:]) for words in told}
+    results = sorted(json.loads(file.read_text()) for file in told.iterdir())
+    ranks = [(rank, size) for rank, size, *_ in results]
+    assert ranks == [(rank, len(results)) for rank in range(len(results))], ranks
+    bits = {tuple(rest) for _, _, *rest in results}
     assert len(bits) == 1, "ranks end in different weights"
-    return len(told), bits.pop()
+    return len(results), bits.pop()
 
 
 def starling_program():

@@ -25,7 +25,7 @@ class FakeNccl {
   struct Options {
     bool own_memory = true;                        // buffers must come from allocate(); false: any memory is accepted
     int launch_polls = 2;                          // times that async_error returns in_progress after a launch
-    int kernel_rounds = 3;                         // polls before a kernel at the head of its stream ends
+    int kernel_rounds = 3;                         // polls of its rank before a kernel at the head of its stream ends
     int nccl_rounds = 40;                          // polls before an operation that all ranks have joined ends
     bool hangs = false;                            // operations never end
     NcclResult async_fault = NcclResult::success;  // result of async_error for every communicator
@@ -205,7 +205,7 @@ class FakeNccl {
   std::vector<Range> ranges(const Part& part, bool written) const;
   void expect_memory(int rank, Part& part);
   void expect_produced(const Part& part);
-  void progress();
+  void progress(int rank);
   bool advance(Stream& stream);
   bool advance_part(Part& part);
   Part* active_part(const Group& group, int rank, const std::function<bool(const Part&)>& is);

@@ -56,7 +56,7 @@ inline NcclResult FakeNccl::split(int rank, NcclHandle handle, int color, int ke
 }
 
 inline NcclResult FakeNccl::async_error(int rank, NcclHandle handle, NcclResult& state) {
-  progress();
+  progress(rank);
   Communicator* comm = live(rank, handle, "async_error");
   if (!comm) return NcclResult::invalid_usage;
   state = options_.async_fault;
@@ -87,7 +87,7 @@ inline NcclResult FakeNccl::finalize(int rank, NcclHandle handle) {
 }
 
 inline NcclResult FakeNccl::destroy(int rank, NcclHandle handle) {
-  progress();
+  progress(rank);
   Communicator* comm = live(rank, handle, "destroy");
   if (!comm) return NcclResult::invalid_usage;
   if (!comm->finalized) violate(rank, "destroy without finalize");
@@ -105,7 +105,7 @@ inline NcclResult FakeNccl::abort(int rank, NcclHandle handle) {
       for (Part& part : task.parts) part.done |= part.comm == comm;
     }
   });
-  progress();
+  progress(rank);
   return NcclResult::success;
 }
 
