@@ -4,12 +4,16 @@ include(CMakePackageConfigHelpers)
 
 set(starling_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Starling)
 
-install(TARGETS starling starling_shared starling_deps EXPORT StarlingTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+install(TARGETS starling starling_shared starling_c starling_deps EXPORT StarlingTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT StarlingTargets NAMESPACE Starling:: DESTINATION ${starling_package_dir})
 # Nobody outside of them includes the program or how a device's kernels are made.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/starling DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-  FILES_MATCHING PATTERN "*.h" PATTERN cli EXCLUDE REGEX "/kernels/(cpu|cuda|reference)$" EXCLUDE)
+  FILES_MATCHING PATTERN "*.h" PATTERN cli EXCLUDE PATTERN capi EXCLUDE REGEX "/kernels/(cpu|cuda|reference)$" EXCLUDE)
+# C programs: #include <starling_c.h>, cc $(pkg-config --cflags --libs starling_c)
+install(FILES ${PROJECT_SOURCE_DIR}/src/starling/capi/starling_c.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+configure_file(${CMAKE_CURRENT_LIST_DIR}/starling_c.pc.in ${PROJECT_BINARY_DIR}/starling_c.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/starling_c.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 if(TARGET starling_cli)
   install(TARGETS starling_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   if(NOT CMAKE_CROSSCOMPILING)

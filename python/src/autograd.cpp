@@ -99,7 +99,10 @@ void bind_autograd(nb::module_& m) {
       "gradients",
       [](nb::handle outputs, nb::handle inputs, nb::handle seeds, bool create_graph, bool allow_unused) {
         const std::vector<Tensor> given_seeds = seeds.is_none() ? std::vector<Tensor>{} : to_tensors(seeds);
-        return tuple_of(gradients(to_tensors(outputs), to_tensors(inputs), given_seeds, {create_graph, allow_unused}));
+        const std::vector<Tensor> of = to_tensors(outputs), by = to_tensors(inputs);
+        expect_floats(of, "gradients");
+        expect_floats(by, "gradients");
+        return tuple_of(gradients(of, by, given_seeds, {create_graph, allow_unused}));
       },
       nb::arg("outputs"), nb::arg("inputs"), nb::arg("seeds") = nb::none(), nb::arg("create_graph") = false,
       nb::arg("allow_unused") = false, "Gradients of the outputs' sum by the inputs; .grad is not touched.");
@@ -109,18 +112,25 @@ void bind_autograd(nb::module_& m) {
       check(out.size() == 1, "[grad] expected a function of one result, got {}", out.size());
       return out[0];
     });
-    auto [value, grads] = of(to_tensors(inputs));
+    const std::vector<Tensor> by = to_tensors(inputs);
+    expect_floats(by, "grad");
+    auto [value, grads] = of(by);
+    expect_floats({value}, "grad");
     return nb::make_tuple(value, tuple_of(grads));
   });
   m.def("_vjp", [](nb::object f, nb::handle inputs) {
-    Vjp made = vjp([f = held(std::move(f))](std::span<const Tensor> in) { return called(f, in); }, to_tensors(inputs));
+    const std::vector<Tensor> by = to_tensors(inputs);
+    expect_floats(by, "vjp");
+    Vjp made = vjp([f = held(std::move(f))](std::span<const Tensor> in) { return called(f, in); }, by);
     const auto pullback = nb::cpp_function(
         [pull = made.pullback](nb::args cotangents) { return tuple_of(pull(to_tensors(cotangents))); });
     return nb::make_tuple(to_python(made.outputs), pullback);
   });
   m.def("_jvp", [](nb::object f, nb::handle inputs, nb::handle tangents) {
-    const Jvp made = jvp([f = held(std::move(f))](std::span<const Tensor> in) { return called(f, in); },
-                         to_tensors(inputs), to_tensors(tangents));
+    const std::vector<Tensor> by = to_tensors(inputs);
+    expect_floats(by, "jvp");
+    const Jvp made =
+        jvp([f = held(std::move(f))](std::span<const Tensor> in) { return called(f, in); }, by, to_tensors(tangents));
     return nb::make_tuple(to_python(made.outputs), to_python(made.tangents));
   });
   m.def("_recompute", [](nb::object f, nb::handle inputs) {

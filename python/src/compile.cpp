@@ -5,6 +5,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <mutex>
+
 #include "bind.h"
 #include "convert.h"
 #include "held.h"
@@ -33,7 +35,10 @@ class PyProgram {
     }
     TensorList out;
     {
+      // Calls of several threads follow one another, from the first, which traces. Whoever waits does so without the
+      // GIL.
       const nb::gil_scoped_release release;
+      const std::scoped_lock turn(mutex_);
       out = comm_ ? function_.call(in, {rows_of_all(*comm_, own_rows(in))}) : function_.call(in);
     }
     nb::list results;
@@ -61,6 +66,7 @@ class PyProgram {
   }
 
   std::shared_ptr<Comm> comm_;  // ranks of a global program; null: one rank
+  std::recursive_mutex mutex_;  // a function that calls itself is refused by the library, not by a deadlock
   CompiledFunction function_;
 };
 
@@ -73,6 +79,10 @@ void bind_compile(nb::module_& m) {
           [](PyProgram* self, nb::object f, std::set<std::string> disable, int threads, std::size_t memory_budget,
              bool reference_only, nb::handle strategy) {
             PyStrategy ranks = strategy_from(strategy);
+            check(ranks.compiles,
+                  "[compile] expected a strategy whose whole step is one program, got {}: hand it to "
+                  "starling.train.Trainer(strategy=...)",
+                  ranks.compiles ? "" : ranks.strategy->name());
             CompileOptions options{.disable = std::move(disable),
                                    .threads = threads,
                                    .reference_only = reference_only,

@@ -169,6 +169,15 @@ std::optional<Shape> shape_from(nb::handle given) {
   return shape;
 }
 
+void refuse_type(const char* expected, nb::handle given) {
+  throw nb::type_error(fmt::format("{}, got {}", expected, name_of_type(given)).c_str());
+}
+
+std::string expect_text(nb::handle given, const char* expected) {
+  if (!nb::isinstance<nb::str>(given)) refuse_type(expected, given);
+  return nb::cast<std::string>(given);
+}
+
 double scalar_value(nb::handle given) {
   const double value = PyFloat_AsDouble(given.ptr());
   if (value == -1 && PyErr_Occurred()) throw nb::python_error();
@@ -214,6 +223,16 @@ std::vector<Tensor> to_tensors(nb::handle given) {
   std::vector<Tensor> tensors;
   for (nb::handle item : given) tensors.push_back(item.is_none() ? Tensor() : to_tensor(item));
   return tensors;
+}
+
+void expect_floats(const std::vector<Tensor>& tensors, const char* who) {
+  for (const Tensor& tensor : tensors) {
+    if (tensor.defined() && !is_float(tensor.dtype()))
+      throw nb::type_error(fmt::format("[{}] expected tensors of floats to take the gradient of or by, got {}: "
+                                       "convert it first, x.to(\"f32\")",
+                                       who, to_string(tensor.type()))
+                               .c_str());
+  }
 }
 
 nb::object to_python(const TensorList& tensors) {
@@ -286,8 +305,9 @@ void set_attrs(Attrs& attrs, nb::kwargs keywords, const std::string& who) {
   for (auto [key, value] : keywords) {
     std::string name = nb::cast<std::string>(key);
     const AttrField* field = attrs.find(name);
-    // One word for all: the axes of a reduction may be given as axis, as NumPy has it.
+    // One word for all: the axes of a reduction may be given as axis, as NumPy has it, or dim, as PyTorch has it.
     if (!field && name == "axis") field = attrs.find("axes");
+    if (!field && name == "dim") field = attrs.find(attrs.find("axis") ? "axis" : "axes");
     if (!field && name == "keepdims") field = attrs.find("keepdim");
     if (!field) {
       std::vector<std::string> names;

@@ -23,6 +23,8 @@ std::optional<Shape> shape_from(nb::handle given);
 
 double scalar_value(nb::handle given);
 
+[[noreturn]] void refuse_type(const char* expected, nb::handle given);  // TypeError: "[who] expected …, got int"
+
 // A tensor from a tensor, number, array (NumPy, DLPack, buffer) or nested lists of numbers. An array's memory is copied
 // unless `share`. Throws nb::type_error naming what was given.
 Tensor to_tensor(nb::handle given, std::optional<DType> dtype = std::nullopt, bool share = false);
@@ -33,6 +35,8 @@ bool convertible(nb::handle given);  // whether to_tensor() has a chance
 
 // Any iterable of tensors.
 std::vector<Tensor> to_tensors(nb::handle given);
+// Tensors whose gradient is asked for: floats, since a gradient by an integer would silently be nothing.
+void expect_floats(const std::vector<Tensor>& tensors, const char* who);
 nb::object to_python(const TensorList& tensors);  // the tensor itself if it is one, else a tuple
 
 // Sets a field of an op's attributes from Python; `who` is for errors.
@@ -47,6 +51,14 @@ T attrs_from(nb::kwargs keywords, const char* who) {
   set_attrs(attrs, keywords, who);
   return attrs.as<T>();
 }
+
+// An object of a bound class, or a TypeError that says what was expected.
+template <class T>
+T& expect_instance(nb::handle given, const char* expected) {
+  if (!nb::isinstance<std::remove_const_t<T>>(given)) refuse_type(expected, given);
+  return nb::cast<T&>(given);
+}
+std::string expect_text(nb::handle given, const char* expected);
 
 // JSON text of a Python value, by its own json module.
 std::string json_text(nb::handle value);

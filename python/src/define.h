@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string_view>
+
 #include "bind.h"
 #include "convert.h"
 
@@ -46,6 +48,20 @@ void def_weighted(nb::module_& m, const char* name, const char* doc) {
                  attrs_from<Attributes>(keywords, name));
       },
       nb::arg("x"), nb::arg("weight") = nb::none(), nb::arg("bias") = nb::none(), nb::arg("attributes"), doc);
+}
+
+// A keyword under PyTorch's name for it.
+template <class Argument>
+Argument in_torchs_words(Argument argument) {
+  if (std::string_view(argument.name_) == "axis") argument.name_ = "dim";
+  return argument;
+}
+
+// A function of an axis, which may be called axis= or dim=.
+template <class F, class... Arguments>
+void def_axis(nb::module_& m, const char* name, F f, const char* doc, const Arguments&... arguments) {
+  m.def(name, f, arguments..., doc);
+  m.def(name, f, in_torchs_words(arguments)...);
 }
 
 inline Tensor given(const std::optional<Arg>& argument) { return argument ? argument->tensor : Tensor(); }

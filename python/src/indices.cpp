@@ -6,32 +6,33 @@
 namespace starling::python {
 
 void bind_indices(nb::module_& m) {
-  m.def(
-      "gather", [](const Arg& x, const Arg& index, std::int64_t axis) { return gather(x.tensor, index.tensor, axis); },
-      nb::arg("x"), nb::arg("index"), nb::arg("axis"), "Elements along an axis at these indices.");
-  m.def(
-      "scatter",
+  def_axis(
+      m, "gather",
+      [](const Arg& x, const Arg& index, std::int64_t axis) { return gather(x.tensor, index.tensor, axis); },
+      "Elements along an axis at these indices.", nb::arg("x"), nb::arg("index"), nb::arg("axis"));
+  def_axis(
+      m, "scatter",
       [](const Arg& x, const Arg& index, const Arg& source, std::int64_t axis) {
         return scatter(x.tensor, index.tensor, source.tensor, axis);
       },
-      nb::arg("x"), nb::arg("index"), nb::arg("source"), nb::arg("axis"),
-      "x with the source written at these indices.");
-  m.def(
-      "scatter_add",
+      "x with the source written at these indices.", nb::arg("x"), nb::arg("index"), nb::arg("source"),
+      nb::arg("axis"));
+  def_axis(
+      m, "scatter_add",
       [](const Arg& x, const Arg& index, const Arg& source, std::int64_t axis) {
         return scatter_add(x.tensor, index.tensor, source.tensor, axis);
       },
-      nb::arg("x"), nb::arg("index"), nb::arg("source"), nb::arg("axis"), "x with the source added at these indices.");
-  m.def(
-      "index_select",
+      "x with the source added at these indices.", nb::arg("x"), nb::arg("index"), nb::arg("source"), nb::arg("axis"));
+  def_axis(
+      m, "index_select",
       [](const Arg& x, const Arg& index, std::int64_t axis) { return index_select(x.tensor, index.tensor, axis); },
-      nb::arg("x"), nb::arg("index"), nb::arg("axis") = 0, "Slices of one axis at these indices.");
-  m.def(
-      "index_add",
+      "Slices of one axis at these indices.", nb::arg("x"), nb::arg("index"), nb::arg("axis") = 0);
+  def_axis(
+      m, "index_add",
       [](const Arg& x, const Arg& index, const Arg& source, std::int64_t axis) {
         return index_add(x.tensor, index.tensor, source.tensor, axis);
       },
-      nb::arg("x"), nb::arg("index"), nb::arg("source"), nb::arg("axis") = 0);
+      "", nb::arg("x"), nb::arg("index"), nb::arg("source"), nb::arg("axis") = 0);
   m.def(
       "take", [](const Arg& x, const Arg& index) { return take(x.tensor, index.tensor); }, nb::arg("x"),
       nb::arg("index"), "Elements of the flattened x.");

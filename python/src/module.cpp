@@ -1,10 +1,12 @@
 #include "bind.h"
+#include "user_line.h"
 
 NB_MODULE(_starling, m) {
   using namespace starling::python;
   namespace nb = nanobind;
   nb::set_leak_warnings(false);  // dtypes live as long as the process, which the interpreter's end would call a leak
   m.doc() = "The compiled part of starling: import starling instead.";
+  name_lines_of_python();
   bind_types(m);
   bind_tensor(m);
   bind_op_table(m);

@@ -5,8 +5,11 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+
 #include "bind.h"
 #include "convert.h"
+#include "described.h"
 #include "starling/nn/attention.h"
 #include "starling/nn/declared.h"
 #include "starling/nn/layer_kinds.h"
@@ -28,6 +31,9 @@ class PyModule : public nn::Module {
   void own_module(const std::string& name, std::shared_ptr<nn::Module> module) {
     for (const auto& [path, part] : module->named_modules())
       check(part != this, "[module] expected another module as '{}', got one that holds this one", name);
+    const auto& own = children();
+    if (std::any_of(own.begin(), own.end(), [&](const auto& child) { return child.first == name; }))
+      return replace_module(name, std::move(module));
     add_module(name, std::move(module));
   }
 
@@ -69,6 +75,35 @@ class PyModule : public nn::Module {
   nb::object* result_ = nullptr;  // where a caller in Python wants what forward() returned, whatever it is
 };
 
+// Python objects that a module holds through C++, for the collector of cycles: a child may hold its parent, say in a
+// hook. Visited are references that are the module's alone.
+int traverse_module(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (PyObject** dict = _PyObject_GetDictPtr(self)) Py_VISIT(*dict);
+  if (!nb::inst_ready(self)) return 0;
+  for (const auto& [name, child] : nb::inst_ptr<PyModule>(self)->children()) {
+    const auto* held = std::get_deleter<nb::detail::py_deleter>(child);
+    if (held && child.use_count() == 1) Py_VISIT(held->o);
+  }
+  return 0;
+}
+
+// Modules hold their parts as a tree: every cycle goes through attributes somewhere.
+int clear_module(PyObject* self) {
+  if (PyObject** dict = _PyObject_GetDictPtr(self)) Py_CLEAR(*dict);
+  return 0;
+}
+
+PyType_Slot module_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(&traverse_module)},
+                              {Py_tp_clear, reinterpret_cast<void*>(&clear_module)},
+                              {0, nullptr}};
+
+// Keeps the arguments that a layer was made with, so that copies and pickles make another one.
+template <class... Arguments>
+void remember(nn::Module* self, const Arguments&... arguments) {
+  nb::setattr(nb::find(self), "_made", nb::make_tuple(nb::none(), nb::make_tuple(arguments...)));
+}
+
 nb::dict named(const nn::NamedTensors& tensors) {
   nb::dict all;
   for (const auto& [name, tensor] : tensors) all[name.c_str()] = tensor;
@@ -85,7 +120,8 @@ nb::object called(nn::Module& self, nb::args xs) {
 nn::LoadReport load(nn::Module& self, nb::dict state, bool strict) {
   nn::NamedTensors tensors;
   for (auto [name, value] : state)
-    tensors.emplace_back(nb::cast<std::string>(name), to_tensor(value, std::nullopt, true));
+    tensors.emplace_back(expect_text(name, "[load_state_dict] expected names as keys"),
+                         to_tensor(value, std::nullopt, true));
   return self.load_state(tensors, {.strict = strict});
 }
 
@@ -95,7 +131,8 @@ void bind_module(nb::module_& m) {
       .def_ro("missing", &nn::LoadReport::missing)
       .def_ro("unexpected", &nn::LoadReport::unexpected)
       .def("__repr__", &nn::LoadReport::print);
-  nb::class_<nn::Module>(m, "ModuleBase", "A network or a part of one.")
+  nb::class_<nn::Module>(m, "ModuleBase", nb::dynamic_attr(), nb::is_weak_referenceable(),
+                         "A network or a part of one.")
       .def("__call__", &called, nb::arg("inputs"))
       .def("parameters", &nn::Module::parameters)
       .def("trainable_parameters", &nn::Module::trainable_parameters)
@@ -154,7 +191,7 @@ void bind_module(nb::module_& m) {
             return nn::summary(self, sample, {.dtype = dtype}).text();
           },
           nb::arg("sample"), nb::arg("dtype") = DType::f32, "A table of layers for samples of this shape.");
-  nb::class_<PyModule, nn::Module>(m, "PyModule")
+  nb::class_<PyModule, nn::Module>(m, "PyModule", nb::type_slots(module_slots))
       .def(nb::init<>())
       .def("_call", &PyModule::call_from_python, nb::arg("inputs"))
       .def("_own_parameter", &PyModule::own_parameter)
@@ -178,6 +215,7 @@ void bind_conv(nb::module_& m, const char* name) {
                           .groups = groups,
                           .bias = bias,
                           .dilation = sizes(dilation)});
+        remember(self, in, out, kernel, stride, padding, dilation, groups, bias);
       },
       nb::arg("inputs"), nb::arg("outputs"), nb::arg("kernel"), nb::arg("stride") = Shape{1},
       nb::arg("padding") = Shape{0}, nb::arg("dilation") = Shape{1}, nb::arg("groups") = 1, nb::arg("bias") = true);
@@ -197,6 +235,7 @@ void bind_conv_transpose(nb::module_& m, const char* name) {
                           .output_padding = sizes(output_padding),
                           .groups = groups,
                           .bias = bias});
+        remember(self, in, out, kernel, stride, padding, output_padding, groups, bias);
       },
       nb::arg("inputs"), nb::arg("outputs"), nb::arg("kernel"), nb::arg("stride") = Shape{1},
       nb::arg("padding") = Shape{0}, nb::arg("output_padding") = Shape{0}, nb::arg("groups") = 1,
@@ -213,6 +252,7 @@ void bind_batch_norm(nb::module_& m, const char* name) {
                           .momentum = momentum,
                           .global_statistics = global_statistics,
                           .affine = affine});
+        remember(self, channels, eps, momentum, affine, global_statistics);
       },
       nb::arg("channels"), nb::arg("eps") = 1e-5, nb::arg("momentum") = 0.1, nb::arg("affine") = true,
       nb::arg("global_statistics") = false);
@@ -231,6 +271,7 @@ void bind_recurrent(nb::module_& m, const char* name) {
                           .dropout = dropout,
                           .batch_first = batch_first,
                           .bias = bias});
+        remember(self, in, hidden, layers, bidirectional, dropout, batch_first, bias);
       },
       nb::arg("inputs"), nb::arg("hidden"), nb::arg("layers") = 1, nb::arg("bidirectional") = false,
       nb::arg("dropout") = 0.0, nb::arg("batch_first") = false, nb::arg("bias") = true);
@@ -242,6 +283,7 @@ void bind_layers(nb::module_& m) {
           "__init__",
           [](nn::Linear* self, std::int64_t in, std::int64_t out, bool bias) {
             new (self) nn::Linear({.in = in, .out = out, .bias = bias});
+            remember(self, in, out, bias);
           },
           nb::arg("inputs"), nb::arg("outputs"), nb::arg("bias") = true)
       .def_prop_ro("weight", &nn::Linear::weight);
@@ -262,6 +304,7 @@ void bind_layers(nb::module_& m) {
           "__init__",
           [](nn::LayerNorm* self, const Shape& width, double eps, bool affine, bool bias) {
             new (self) nn::LayerNorm({.width = sizes(width), .eps = eps, .affine = affine, .bias = bias});
+            remember(self, width, eps, affine, bias);
           },
           nb::arg("width"), nb::arg("eps") = 1e-5, nb::arg("affine") = true, nb::arg("bias") = true);
   nb::class_<nn::RmsNorm, nn::Module>(m, "RmsNorm")
@@ -269,6 +312,7 @@ void bind_layers(nb::module_& m) {
           "__init__",
           [](nn::RmsNorm* self, const Shape& width, double eps) {
             new (self) nn::RmsNorm({.width = sizes(width), .eps = eps});
+            remember(self, width, eps);
           },
           nb::arg("width"), nb::arg("eps") = 1e-5);
   nb::class_<nn::GroupNorm, nn::Module>(m, "GroupNorm")
@@ -276,6 +320,7 @@ void bind_layers(nb::module_& m) {
           "__init__",
           [](nn::GroupNorm* self, std::int64_t groups, std::int64_t channels, double eps) {
             new (self) nn::GroupNorm({.groups = groups, .channels = channels, .eps = eps});
+            remember(self, groups, channels, eps);
           },
           nb::arg("groups"), nb::arg("channels"), nb::arg("eps") = 1e-5);
   nb::class_<nn::Embedding, nn::Module>(m, "Embedding")
@@ -284,10 +329,18 @@ void bind_layers(nb::module_& m) {
           [](nn::Embedding* self, std::int64_t vocabulary, std::int64_t width, std::optional<std::int64_t> padding,
              bool sparse) {
             new (self) nn::Embedding({.vocabulary = vocabulary, .width = width, .padding = padding, .sparse = sparse});
+            remember(self, vocabulary, width, padding, sparse);
           },
           nb::arg("vocabulary"), nb::arg("width"), nb::arg("padding") = nb::none(), nb::arg("sparse") = false)
       .def_prop_ro("weight", &nn::Embedding::weight);
-  nb::class_<nn::Dropout, nn::Module>(m, "Dropout").def(nb::init<double>(), nb::arg("p") = 0.5);
+  nb::class_<nn::Dropout, nn::Module>(m, "Dropout")
+      .def(
+          "__init__",
+          [](nn::Dropout* self, double p) {
+            new (self) nn::Dropout(p);
+            remember(self, p);
+          },
+          nb::arg("p") = 0.5);
   nb::class_<nn::MultiHeadAttention, nn::Module>(m, "MultiHeadAttention")
       .def(
           "__init__",
@@ -295,20 +348,14 @@ void bind_layers(nb::module_& m) {
              double dropout) {
             new (self) nn::MultiHeadAttention(
                 {.width = width, .heads = heads, .causal = causal, .bias = bias, .dropout = dropout});
+            remember(self, width, heads, causal, bias, dropout);
           },
           nb::arg("width"), nb::arg("heads"), nb::arg("causal") = false, nb::arg("bias") = true,
           nb::arg("dropout") = 0.0);
 }
 
 void bind_kinds(nb::module_& m) {
-  m.def("_layer_kinds", [] {
-    nb::dict kinds;
-    for (const auto& [name, kind] : nn::layer_kinds().all()) {
-      const auto schema = settings_schema(kind.settings, kind.defaults.get());
-      kinds[name.c_str()] = nb::make_tuple(kind.doc, from_json_text(schema.dump()));
-    }
-    return kinds;
-  });
+  m.def("_layer_kinds", [] { return described(nn::layer_kinds()); });
   m.def("_check_layer", [](const std::string& kind, const std::string& options) {
     const ConfigNode node = ConfigNode::parse(options, kind);
     nn::layer_kinds().choose_named(kind, node, node);

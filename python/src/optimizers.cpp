@@ -3,28 +3,40 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
+#include <string>
+
 #include "bind.h"
 #include "convert.h"
+#include "described.h"
 #include "starling/nn/state.h"
 #include "starling/optim/clip.h"
 #include "starling/optim/optimizer_kinds.h"
+#include "starling/optim/schedule_kinds.h"
 
 namespace starling::python {
 namespace {
+
+// A parameter under a name, which the state of optimizers goes by: a tensor that has none gets one.
+Tensor with_name(Tensor parameter) {
+  static std::atomic<std::int64_t> count{0};
+  if (parameter.name().empty()) parameter.set_name("parameter_" + std::to_string(++count));
+  return parameter;
+}
 
 std::vector<optim::ParameterGroup> groups_of(nb::handle parameters) {
   std::vector<optim::ParameterGroup> groups;
   std::vector<Tensor> plain;
   for (nb::handle item : parameters) {
     if (!nb::isinstance<nb::dict>(item)) {
-      plain.push_back(nb::cast<Tensor>(item));
+      plain.push_back(with_name(expect_instance<Tensor>(item, "[optim] expected parameters, or dicts that have some")));
       continue;
     }
     optim::ParameterGroup group;
     for (auto [key, value] : nb::borrow<nb::dict>(item)) {
-      const auto name = nb::cast<std::string>(key);
+      const auto name = expect_text(key, "[optim] expected names as the keys of a group");
       if (name == "params")
-        group.parameters = to_tensors(value);
+        for (const Tensor& each : to_tensors(value)) group.parameters.push_back(with_name(each));
       else if (name == "lr_scale")
         group.lr_scale = scalar_value(value);
       else if (name == "weight_decay")
@@ -61,17 +73,29 @@ void bind_optimizers(nb::module_& m) {
           "load_state_dict",
           [](optim::Optimizer& self, nb::dict given) {
             nn::NamedTensors from;
-            for (auto [name, value] : given) from.emplace_back(nb::cast<std::string>(name), to_tensor(value));
+            for (auto [name, value] : given)
+              from.emplace_back(expect_text(name, "[load_state_dict] expected names as keys"), to_tensor(value));
             nn::load_tensors(self.state(), from, {});
           },
           nb::arg("state"));
-  m.def("_optimizer_kinds", [] {
-    nb::dict kinds;
-    for (const auto& [name, kind] : optim::optimizer_kinds().all()) {
-      const auto schema = settings_schema(kind.settings, kind.defaults.get());
-      kinds[name.c_str()] = nb::make_tuple(kind.doc, from_json_text(schema.dump()));
-    }
-    return kinds;
+  m.def("_optimizer_kinds", [] { return described(optim::optimizer_kinds()); });
+  nb::class_<optim::Schedule>(m, "ScheduleBase")
+      .def(
+          "factor",
+          [](const optim::Schedule& self, std::int64_t step, std::int64_t steps, std::int64_t steps_per_epoch) {
+            return self.factor({.step = step, .steps = steps, .steps_per_epoch = steps_per_epoch});
+          },
+          nb::arg("step"), nb::arg("steps"), nb::arg("steps_per_epoch"))
+      .def("observe", &optim::Schedule::observe, nb::arg("metric"))
+      .def("prefer", &optim::Schedule::prefer, nb::arg("higher"))
+      .def("state", [](const optim::Schedule& self) { return self.state().dump(); })
+      .def(
+          "restore", [](optim::Schedule& self, const std::string& text) { self.restore(nlohmann::json::parse(text)); },
+          nb::arg("text"));
+  m.def("_schedule_kinds", [] { return described(optim::schedule_kinds()); });
+  m.def("_make_schedule", [](const std::string& kind, const std::string& options) {
+    const ConfigNode node = ConfigNode::parse(options, kind);
+    return optim::schedule_kinds().choose_named(kind, node, node).make();
   });
   m.def("_make_optimizer", [](const std::string& kind, nb::handle parameters, const std::string& options) {
     const ConfigNode node = ConfigNode::parse(options, kind);

@@ -37,8 +37,8 @@ void bind_random(nb::module_& m) {
       },
       nb::arg("weights"), nb::arg("count") = 1, nb::arg("replacement") = false);
   m.def("permutation", &permutation, nb::arg("n"), "0 … n - 1 in random order.");
-  m.def(
-      "shuffle", [](const Arg& x, std::int64_t axis) { return shuffle(x.tensor, axis); }, nb::arg("x"),
+  def_axis(
+      m, "shuffle", [](const Arg& x, std::int64_t axis) { return shuffle(x.tensor, axis); }, "", nb::arg("x"),
       nb::arg("axis") = 0);
 }
 

@@ -4,12 +4,14 @@
 #include <nanobind/stl/string.h>
 
 #include "define.h"
+#include "described.h"
 #include "signals.h"
 #include "starling/base/error.h"
 #include "starling/dist/comm/comm_scope.h"
 #include "starling/dist/launch/world.h"
 #include "starling/dist/strategy/allreduce.h"
 #include "starling/dist/strategy/data_parallel.h"
+#include "starling/dist/strategy/strategy_kinds.h"
 #include "starling/ops/api/comm.h"
 
 namespace starling::python {
@@ -61,7 +63,7 @@ Tensor alone_from_python(F&& exchange) {
 
 PyStrategy strategy_from(nb::handle given) {
   if (given.is_none()) return {};
-  return nb::cast<PyStrategy>(given);
+  return expect_instance<PyStrategy>(given, "[compile] expected a strategy, such as starling.dist.allreduce()");
 }
 
 std::int64_t rows_of_all(Comm& comm, std::int64_t own) {
@@ -108,13 +110,15 @@ void bind_ranks(nb::module_& m) {
   m.def(
       "all_to_all", [](const Arg& x) { return alone_from_python([&] { return all_to_all(x.tensor); }); }, nb::arg("x"),
       "Piece d of the rows to rank d.");
-  m.def(
-      "_allreduce",
-      [](bool deterministic, std::int64_t shards) {
-        const auto& comm = expect_joined().world.comm;
-        return PyStrategy{allreduce(comm, {.deterministic = deterministic, .shards = shards}), comm};
-      },
-      nb::arg("deterministic"), nb::arg("shards"));
+  m.def("_strategy_kinds", [] { return described(dist::strategy_kinds()); });
+  m.def("_make_strategy", [](const std::string& kind, const std::string& options) {
+    const auto& comm = expect_joined().world.comm;
+    const ConfigNode node = ConfigNode::parse(options, kind);
+    const auto maker = dist::strategy_kinds().choose_named(kind, node, node).make();
+    const nb::gil_scoped_release release;  // ranks may meet here
+    auto made = maker(comm);
+    return PyStrategy{made, comm, made->global_program()};
+  });
   m.def(
       "_data_parallel",
       [](int workers, bool deterministic, int shards) {

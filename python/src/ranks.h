@@ -15,6 +15,7 @@ namespace nb = nanobind;
 struct PyStrategy {
   std::shared_ptr<runtime::Strategy> strategy;
   std::shared_ptr<Comm> comm;
+  bool compiles = true;  // false: what it does between programs is a trainer's part
 };
 
 PyStrategy strategy_from(nb::handle given);  // None: one rank

@@ -1,3 +1,5 @@
+#include <nanobind/stl/optional.h>
+
 #include "define.h"
 #include "starling/ops/api/arg_reduce.h"
 #include "starling/ops/api/reduce.h"
@@ -31,6 +33,18 @@ void def_reduction(nb::module_& m, const char* name, const char* doc) {
       nb::arg("x"), nb::arg("axis") = nb::none(), nb::arg("keepdim") = false, nb::arg("attributes"), doc);
 }
 
+template <Tensor (*F)(const Tensor&, const op::ScanAttrs&)>
+void def_scan(nb::module_& m, const char* name, const char* doc) {
+  m.def(
+      name,
+      [name](const Arg& x, std::optional<std::int64_t> axis, nb::kwargs keywords) {
+        auto attrs = attrs_from<op::ScanAttrs>(keywords, name);
+        if (axis) attrs.axis = *axis;
+        return F(x.tensor, attrs);
+      },
+      nb::arg("x"), nb::arg("axis") = nb::none(), nb::arg("attributes"), doc);
+}
+
 }  // namespace
 
 void bind_reductions(nb::module_& m) {
@@ -47,42 +61,28 @@ void bind_reductions(nb::module_& m) {
   def_reduction<op::VarAttrs, &stddev>(m, "std", "The standard deviation.");
   def_reduction<op::ReduceAttrs, &argmax>(m, "argmax", "Where the largest value is.");
   def_reduction<op::ReduceAttrs, &argmin>(m, "argmin", "Where the smallest value is.");
-  m.def(
-      "softmax", [](const Arg& x, std::int64_t axis) { return softmax(x.tensor, axis); }, nb::arg("x"),
+  def_axis(
+      m, "softmax", [](const Arg& x, std::int64_t axis) { return softmax(x.tensor, axis); }, "", nb::arg("x"),
       nb::arg("axis") = -1);
-  m.def(
-      "log_softmax", [](const Arg& x, std::int64_t axis) { return log_softmax(x.tensor, axis); }, nb::arg("x"),
+  def_axis(
+      m, "log_softmax", [](const Arg& x, std::int64_t axis) { return log_softmax(x.tensor, axis); }, "", nb::arg("x"),
       nb::arg("axis") = -1);
-  m.def(
-      "cumsum",
-      [](const Arg& x, std::int64_t axis, nb::kwargs k) {
-        auto a = attrs_from<op::ScanAttrs>(k, "cumsum");
-        a.axis = axis;
-        return cumsum(x.tensor, a);
-      },
-      nb::arg("x"), nb::arg("axis") = -1, nb::arg("attributes"), "Sums of all elements up to each.");
-  m.def(
-      "cumprod",
-      [](const Arg& x, std::int64_t axis, nb::kwargs k) {
-        auto a = attrs_from<op::ScanAttrs>(k, "cumprod");
-        a.axis = axis;
-        return cumprod(x.tensor, a);
-      },
-      nb::arg("x"), nb::arg("axis") = -1, nb::arg("attributes"), "Products of all elements up to each.");
-  m.def(
-      "sort",
+  def_scan<&cumsum>(m, "cumsum", "Sums of all elements up to each.");
+  def_scan<&cumprod>(m, "cumprod", "Products of all elements up to each.");
+  def_axis(
+      m, "sort",
       [](const Arg& x, std::int64_t axis, bool descending) {
         const Sorted sorted = sort(x.tensor, {axis, descending});
         return nb::make_tuple(sorted.values, sorted.indices);
       },
-      nb::arg("x"), nb::arg("axis") = -1, nb::arg("descending") = false,
-      "The values in order, and where they came from.");
-  m.def(
-      "argsort",
+      "The values in order, and where they came from.", nb::arg("x"), nb::arg("axis") = -1,
+      nb::arg("descending") = false);
+  def_axis(
+      m, "argsort",
       [](const Arg& x, std::int64_t axis, bool descending) {
         return argsort(x.tensor, {axis, descending});
       },
-      nb::arg("x"), nb::arg("axis") = -1, nb::arg("descending") = false);
+      "", nb::arg("x"), nb::arg("axis") = -1, nb::arg("descending") = false);
   m.def(
       "topk",
       [](const Arg& x, std::int64_t k, nb::kwargs keywords) {

@@ -83,12 +83,12 @@ void bind_views(nb::module_& m) {
   m.def(
       "movedim", [](const Arg& x, std::int64_t from, std::int64_t to) { return movedim(x.tensor, from, to); },
       nb::arg("x"), nb::arg("source"), nb::arg("destination"));
-  m.def(
-      "squeeze", [](const Arg& x, const Shape& axis) { return squeeze(x.tensor, axis); }, nb::arg("x"),
-      nb::arg("axis") = Shape{}, "Without these axes of size 1; without all of them by default.");
-  m.def(
-      "unsqueeze", [](const Arg& x, const Shape& axis) { return unsqueeze(x.tensor, axis); }, nb::arg("x"),
-      nb::arg("axis"), "With axes of size 1 at these positions of the result.");
+  def_axis(
+      m, "squeeze", [](const Arg& x, const Shape& axis) { return squeeze(x.tensor, axis); },
+      "Without these axes of size 1; without all of them by default.", nb::arg("x"), nb::arg("axis") = Shape{});
+  def_axis(
+      m, "unsqueeze", [](const Arg& x, const Shape& axis) { return unsqueeze(x.tensor, axis); },
+      "With axes of size 1 at these positions of the result.", nb::arg("x"), nb::arg("axis"));
   m.def(
       "expand", [](const Arg& x, const Shape& shape) { return expand(x.tensor, shape); }, nb::arg("x"),
       nb::arg("shape"), "Broadcast to a shape; -1 keeps a size.");
@@ -100,14 +100,14 @@ void bind_views(nb::module_& m) {
 }
 
 void bind_rearranging(nb::module_& m) {
-  m.def(
-      "concat", [](nb::handle xs, std::int64_t axis) { return concat(to_tensors(xs), axis); }, nb::arg("xs"),
-      nb::arg("axis") = 0, "Tensors one after another along an axis.");
-  m.def(
-      "stack", [](nb::handle xs, std::int64_t axis) { return stack(to_tensors(xs), axis); }, nb::arg("xs"),
-      nb::arg("axis") = 0, "Tensors along a new axis.");
-  m.def(
-      "split",
+  def_axis(
+      m, "concat", [](nb::handle xs, std::int64_t axis) { return concat(to_tensors(xs), axis); },
+      "Tensors one after another along an axis.", nb::arg("xs"), nb::arg("axis") = 0);
+  def_axis(
+      m, "stack", [](nb::handle xs, std::int64_t axis) { return stack(to_tensors(xs), axis); },
+      "Tensors along a new axis.", nb::arg("xs"), nb::arg("axis") = 0);
+  def_axis(
+      m, "split",
       [](const Arg& x, nb::handle given_pieces, std::int64_t axis) {
         const auto shape = shape_from(given_pieces);
         if (!shape) throw nb::type_error("[split] expected a number of pieces or their sizes");
@@ -115,26 +115,28 @@ void bind_rearranging(nb::module_& m) {
         if (PyIndex_Check(given_pieces.ptr())) return split(x.tensor, pieces[0], axis);
         return split(x.tensor, std::span(pieces.begin(), pieces.end()), axis);
       },
-      nb::arg("x"), nb::arg("pieces"), nb::arg("axis") = 0, "As many equal pieces, or pieces of these sizes.");
-  m.def(
-      "unbind", [](const Arg& x, std::int64_t axis) { return unbind(x.tensor, axis); }, nb::arg("x"),
-      nb::arg("axis") = 0, "The slices along an axis.");
-  m.def(
-      "narrow",
+      "As many equal pieces, or pieces of these sizes.", nb::arg("x"), nb::arg("pieces"), nb::arg("axis") = 0);
+  def_axis(
+      m, "unbind", [](const Arg& x, std::int64_t axis) { return unbind(x.tensor, axis); }, "The slices along an axis.",
+      nb::arg("x"), nb::arg("axis") = 0);
+  def_axis(
+      m, "narrow",
       [](const Arg& x, std::int64_t axis, std::int64_t begin, std::int64_t size) {
         return narrow(x.tensor, axis, begin, size);
       },
-      nb::arg("x"), nb::arg("axis"), nb::arg("begin"), nb::arg("size"));
+      "", nb::arg("x"), nb::arg("axis"), nb::arg("begin"), nb::arg("size"));
   m.def(
       "tile", [](const Arg& x, const Shape& reps) { return tile(x.tensor, reps); }, nb::arg("x"), nb::arg("reps"),
       "The whole tensor repeated.");
-  m.def(
-      "repeat", [](const Arg& x, std::int64_t repeats, std::int64_t axis) { return repeat(x.tensor, repeats, axis); },
-      nb::arg("x"), nb::arg("repeats"), nb::arg("axis") = -1, "Each element repeated.");
-  m.def(
-      "flip", [](const Arg& x, const Shape& axis) { return flip(x.tensor, axis); }, nb::arg("x"), nb::arg("axis"));
-  m.def(
-      "roll", [](const Arg& x, const Shape& shift, const Shape& axis) { return roll(x.tensor, shift, axis); },
+  def_axis(
+      m, "repeat",
+      [](const Arg& x, std::int64_t repeats, std::int64_t axis) { return repeat(x.tensor, repeats, axis); },
+      "Each element repeated.", nb::arg("x"), nb::arg("repeats"), nb::arg("axis") = -1);
+  def_axis(
+      m, "flip", [](const Arg& x, const Shape& axis) { return flip(x.tensor, axis); }, "", nb::arg("x"),
+      nb::arg("axis"));
+  def_axis(
+      m, "roll", [](const Arg& x, const Shape& shift, const Shape& axis) { return roll(x.tensor, shift, axis); }, "",
       nb::arg("x"), nb::arg("shift"), nb::arg("axis"));
   m.def(
       "tril", [](const Arg& x, std::int64_t k) { return tril(x.tensor, k); }, nb::arg("x"), nb::arg("diagonal") = 0);

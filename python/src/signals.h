@@ -17,6 +17,8 @@ class SignalWatch {
     error_ = std::make_shared<nanobind::python_error>();  // takes the exception with it
     return true;
   }
+  // Ctrl-C that reached Python code called from there: the run ends as if it had arrived outside of it.
+  void keep(const nanobind::python_error& interrupt) { error_ = std::make_shared<nanobind::python_error>(interrupt); }
   void raise() const {
     if (error_) throw nanobind::python_error(*error_);
   }

@@ -112,6 +112,7 @@ void bind_gradients(nb::class_<Tensor>& tensor) {
       .def(
           "backward",
           [](const Tensor& self, std::optional<Tensor> gradient) {
+            expect_floats({self}, "backward");
             const nb::gil_scoped_release release;
             gradient ? self.backward(*gradient) : self.backward();
           },

@@ -8,9 +8,12 @@
 #include "convert.h"
 #include "dense.h"
 #include "held.h"
+#include "ranks.h"
 #include "signals.h"
 #include "starling/base/error.h"
+#include "starling/optim/schedule_kinds.h"
 #include "starling/train/callback.h"
+#include "starling/train/callbacks/checkpoints.h"
 #include "starling/train/job/job.h"
 #include "starling/train/job/job_run.h"
 #include "starling/train/loop/trainer.h"
@@ -33,8 +36,10 @@ struct PyRun {
 // A callback that is any Python object with some of the methods begin, step, evaluated, epoch, end.
 class PyCallback final : public Callback {
  public:
-  explicit PyCallback(nb::object object) : object_(held(std::move(object))) {}
+  PyCallback(nb::object object, std::shared_ptr<SignalWatch> signals)
+      : object_(held(std::move(object))), signals_(std::move(signals)) {}
   std::string name() const override { return "python"; }
+  PyObject* object() const { return object_->ptr(); }
   void begin(Run& run) override { tell("begin", run); }
   void step(Run& run) override { tell("step", run); }
   void evaluated(Run& run) override { tell("evaluated", run); }
@@ -50,10 +55,16 @@ class PyCallback final : public Callback {
       PyRun& used;
       ~Over() { used.run = nullptr; }
     } const over{nb::cast<PyRun&>(handle)};
-    object_->attr(method)(handle);
+    try {
+      object_->attr(method)(handle);
+    } catch (const nb::python_error& error) {
+      if (!error.matches(PyExc_KeyboardInterrupt)) throw;
+      signals_->keep(error);  // the run saves its state before it ends
+    }
   }
 
   Held object_;
+  std::shared_ptr<SignalWatch> signals_;
 };
 
 void bind_run(nb::module_& m) {
@@ -102,9 +113,66 @@ struct PyTrainer {
   nb::object optimizer;
   std::shared_ptr<SignalWatch> signals;
   std::unique_ptr<Trainer> trainer;
+  std::vector<std::shared_ptr<PyCallback>> callbacks;  // the trainer's own
+
+  void add(std::shared_ptr<PyCallback> callback) {
+    trainer->add(callback);
+    callbacks.push_back(std::move(callback));
+  }
+  void drop() {
+    trainer.reset();
+    callbacks.clear();
+    optimizer.reset();
+  }
 };
 
+// For the collector of cycles: callbacks often hold their trainer.
+int traverse_trainer(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (!nb::inst_ready(self)) return 0;
+  const auto& trainer = *nb::inst_ptr<PyTrainer>(self);
+  for (const auto& callback : trainer.callbacks) Py_VISIT(callback->object());
+  Py_VISIT(trainer.optimizer.ptr());
+  const auto* held = std::get_deleter<nb::detail::py_deleter>(trainer.net);
+  if (held && trainer.net.use_count() == 1) Py_VISIT(held->o);
+  return 0;
+}
+
+int clear_trainer(PyObject* self) {
+  if (nb::inst_ready(self)) nb::inst_ptr<PyTrainer>(self)->drop();
+  return 0;
+}
+
+PyType_Slot trainer_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(&traverse_trainer)},
+                               {Py_tp_clear, reinterpret_cast<void*>(&clear_trainer)},
+                               {0, nullptr}};
+
+// What a trainer does beside its steps, as the Python class names it.
+TrainerOptions trainer_options(nb::dict given) {
+  TrainerOptions options;
+  options.epochs = nb::cast<std::int64_t>(given["epochs"]);
+  options.steps = nb::cast<std::int64_t>(given["steps"]);
+  options.batch = nb::cast<std::int64_t>(given["batch"]);
+  options.seed = nb::cast<std::int64_t>(given["seed"]);
+  options.clip_norm = nb::cast<double>(given["clip_norm"]);
+  options.folder = nb::cast<std::string>(given["folder"]);
+  options.strategy = strategy_from(given["strategy"]).strategy;
+  if (nb::cast<bool>(given["quiet"])) options.progress.mode = ProgressMode::off;
+  const auto schedule = nb::cast<std::string>(given["schedule"]);
+  if (!schedule.empty())
+    options.schedule = optim::schedule_kinds().choose(ConfigNode::parse(schedule, "schedule")).make();
+  return options;
+}
+
+// A trainer with a folder keeps its state there: each epoch, and when it ends, also by Ctrl-C.
+void add_checkpoints(Trainer& trainer, nb::dict given) {
+  if (nb::cast<std::string>(given["folder"]).empty()) return;
+  trainer.add(checkpoints({.every_steps = nb::cast<std::int64_t>(given["save_every"]),
+                           .resume = nb::cast<bool>(given["resume"]) ? Resume::automatic : Resume::none}));
+}
+
 nb::object fit(PyTrainer& self, std::shared_ptr<Dataset> data, std::shared_ptr<Dataset> test) {
+  check(self.trainer != nullptr, "[trainer] expected a trainer that is in use");
   *self.signals = {};
   FitResult result;
   {
@@ -117,29 +185,23 @@ nb::object fit(PyTrainer& self, std::shared_ptr<Dataset> data, std::shared_ptr<D
 }
 
 void bind_trainer(nb::module_& m) {
-  nb::class_<PyTrainer>(m, "TrainerBase")
+  nb::class_<PyTrainer>(m, "TrainerBase", nb::type_slots(trainer_slots))
       .def(
           "__init__",
           [](PyTrainer* self, std::shared_ptr<nn::Module> net, nb::object optimizer, const std::string& objective,
-             std::int64_t epochs, std::int64_t steps, std::int64_t batch, std::int64_t seed, double clip_norm,
-             const std::string& folder, bool quiet, nb::handle callbacks) {
-            TrainerOptions options{.epochs = epochs,
-                                   .steps = steps,
-                                   .seed = seed,
-                                   .batch = batch,
-                                   .folder = folder,
-                                   .clip_norm = clip_norm};
+             nb::handle callbacks, nb::dict given) {
+            TrainerOptions options = trainer_options(given);
             auto signals = std::make_shared<SignalWatch>();
             options.stop = [signals] { return signals->arrived(); };
-            if (quiet) options.progress.mode = ProgressMode::off;
-            auto& rule = nb::cast<optim::Optimizer&>(optimizer);
+            auto& rule =
+                expect_instance<optim::Optimizer>(optimizer, "[trainer] expected an optimizer of starling.optim");
             auto trainer = std::make_unique<Trainer>(*net, rule, objective_kinds().by_name(objective).make(), options);
-            for (nb::handle callback : callbacks) trainer->add(std::make_shared<PyCallback>(nb::borrow(callback)));
-            new (self) PyTrainer{std::move(net), std::move(optimizer), std::move(signals), std::move(trainer)};
+            new (self) PyTrainer{std::move(net), std::move(optimizer), std::move(signals), std::move(trainer), {}};
+            for (nb::handle callback : callbacks)
+              self->add(std::make_shared<PyCallback>(nb::borrow(callback), self->signals));
+            add_checkpoints(*self->trainer, given);
           },
-          nb::arg("net"), nb::arg("optimizer"), nb::arg("objective"), nb::arg("epochs"), nb::arg("steps"),
-          nb::arg("batch"), nb::arg("seed"), nb::arg("clip_norm"), nb::arg("folder"), nb::arg("quiet"),
-          nb::arg("callbacks"))
+          nb::arg("net"), nb::arg("optimizer"), nb::arg("objective"), nb::arg("callbacks"), nb::arg("options"))
       .def("fit", &fit, nb::arg("train"), nb::arg("test").none())
       .def(
           "evaluate",

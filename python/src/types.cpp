@@ -20,6 +20,14 @@ nb::object& dtype_object(DType dtype) {
 
 void bind_types(nb::module_& m) {
   nb::exception<Error>(m, "Error", PyExc_RuntimeError);
+  nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const std::bad_cast&) {
+      PyErr_SetString(PyExc_TypeError,
+                      "[starling] expected arguments of other types: help() of the function names them");
+    }
+  });
   nb::class_<PyDType>(m, "DType", "Type of the elements of a tensor.")
       .def_prop_ro("name", [](const PyDType& self) { return std::string(name(self.value)); })
       .def_prop_ro("itemsize", [](const PyDType& self) { return size_of(self.value); })
@@ -35,7 +43,7 @@ void bind_types(nb::module_& m) {
           nb::arg("other").none())
       .def("__hash__", [](const PyDType& self) { return static_cast<int>(self.value); })
       .def("__reduce__", [](const PyDType& self) {
-        return nb::make_tuple(nb::module_::import_("starling").attr("dtype"),
+        return nb::make_tuple(nb::module_::import_("starling._methods").attr("_dtype"),
                               nb::make_tuple(std::string(name(self.value))));
       });
   nb::class_<PyDevice>(m, "Device", "Where a tensor lives: cpu, cuda:0.")

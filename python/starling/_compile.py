@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import threading
 import weakref
+from collections import OrderedDict
 from typing import Any, Callable, Iterator
 
 from . import _starling
@@ -67,30 +69,61 @@ class CompiledFunction:
     """A function that is traced at its first call with arguments of given types and runs as one program from then on.
 
     Tensors may come in tuples, lists and dicts; NumPy arrays are read in place. Other arguments must be hashable: a
-    program is made for each of their values. Python code of the function runs only while it is traced.
+    program is made for each of their values, and the `cache` values used last keep theirs. Python code of the function
+    runs only while it is traced. Calls of several threads follow one another. Of a method every instance has programs of
+    its own, which end with it.
     """
 
-    def __init__(self, function: Callable, **options: Any):
+    def __init__(self, function: Callable, cache: int = 64, **options: Any):
+        if cache < 1:
+            raise ValueError(f"[compile] expected a cache of at least one program, got {cache}")
         functools.update_wrapper(self, function)
         self._function = function
         self._options = options
-        self._entries: dict = {}
+        self._cache = cache
+        self._entries: OrderedDict = OrderedDict()  # by structure, the one used last at the end
+        self._lock = threading.Lock()
         self._last: _Entry | None = None
+        self._of_instances: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         leaves: list = []
         structure = _flatten((arguments, keywords), leaves)
-        try:
-            entry = self._entries.get(structure)
-        except TypeError:
-            raise TypeError("[compile] expected tensors, arrays and hashable values as arguments") from None
-        if entry is None:
-            entry = self._entries[structure] = _Entry(self._function, structure, self._options)
-        self._last = entry
+        self._last = entry = self._entry(structure)
         return entry(leaves)
 
+    def _entry(self, structure: Any) -> "_Entry":
+        try:
+            hash(structure)
+        except TypeError:
+            raise TypeError("[compile] expected tensors, arrays and hashable values as arguments") from None
+        with self._lock:
+            entry = self._entries.get(structure)
+            if entry is None:
+                entry = self._entries[structure] = _Entry(self._function, structure, self._options)
+            self._entries.move_to_end(structure)
+            if len(self._entries) > self._cache:
+                self._entries.popitem(last=False)
+            return entry
+
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
+        if instance is None:
+            return self
+        with self._lock:
+            bound = self._of_instances.get(instance)
+            if bound is None:
+                bound = self._of_instances[instance] = self._bound_to(instance)
+        # Whoever holds the method holds the instance; the programs alone do not.
+        return _BoundMethod(bound, instance)
+
+    def _bound_to(self, instance: Any) -> "CompiledFunction":
+        function, me = self._function, weakref.ref(instance)
+
+        @functools.wraps(function)
+        def method(*arguments: Any, **keywords: Any) -> Any:
+            return function(me(), *arguments, **keywords)
+
+        return CompiledFunction(method, self._cache, **self._options)
 
     def _program(self):
         if self._last is None:
@@ -110,6 +143,20 @@ class CompiledFunction:
         return self._program().memory_bytes
 
 
+class _BoundMethod:
+    """A compiled method of an instance."""
+
+    def __init__(self, compiled: CompiledFunction, instance: Any):
+        self._compiled = compiled
+        self.__self__ = instance
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        return self._compiled(*arguments, **keywords)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._compiled, name)
+
+
 class _Entry:
     """Programs for arguments of one structure.
 
@@ -120,7 +167,7 @@ class _Entry:
     def __init__(self, function: Callable, structure: Any, options: dict):
         self._function = function
         self._structure = structure
-        self._results: list = []
+        self._results: list = []  # written while the program is traced, which one thread does at a time
         # The program must not keep this entry alive, which keeps the program: no collector would find that circle.
         me = weakref.ref(self)
         self.program = _starling.Program(lambda leaves: me()._trace(leaves), **options)
@@ -145,6 +192,7 @@ def compile(
     memory_budget: int = 0,
     disable: tuple[str, ...] = (),
     reference_only: bool = False,
+    cache: int = 64,
 ) -> Any:
     """A function as a program, with its gradients and updates: @compile, or compile(f, strategy=…)."""
     options = {
@@ -153,6 +201,7 @@ def compile(
         "memory_budget": memory_budget,
         "disable": set(disable),
         "reference_only": reference_only,
+        "cache": cache,
     }
     if function is None:
         return lambda f: CompiledFunction(f, **options)

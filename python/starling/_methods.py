@@ -74,6 +74,11 @@ def _reduce(self):
     return _unpickle, (self.detach().numpy().copy(), None, self.requires_grad)
 
 
+def _dtype(name):
+    """For pickles, which do not hold functions of the compiled part."""
+    return _starling.dtype(name)
+
+
 def _unpickle(array, dtype, requires_grad):
     return _starling.tensor(array, dtype=dtype, requires_grad=requires_grad)
 

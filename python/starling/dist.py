@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import atexit as _atexit
+import json as _json
+from typing import Any, Callable
 
 from . import _starling
+from ._kinds import describe as _describe
 from ._starling import Strategy, all_gather, all_reduce, all_to_all, broadcast, reduce_scatter  # noqa: F401
 
 
@@ -35,12 +38,20 @@ def backend() -> str:
     return _starling._dist_backend()
 
 
-def allreduce(*, deterministic: bool = False, shards: int = 12) -> Strategy:
-    """Synchronous data parallelism: every rank calls the compiled function with its own rows of the batch."""
-    init()
-    return _starling._allreduce(deterministic, shards)
-
-
 def data_parallel(workers: int = 2, *, deterministic: bool = False, shards: int = 12) -> Strategy:
     """The same with threads of this process: the function is called once, with the whole batch."""
     return _starling._data_parallel(workers, deterministic, shards)
+
+
+def _maker(kind: str, doc: str, schema: dict) -> Callable[..., Strategy]:
+    def strategy(**options: Any) -> Strategy:
+        init()
+        return _starling._make_strategy(kind, _json.dumps(options))
+
+    strategy.__name__ = strategy.__qualname__ = kind
+    strategy.__doc__ = _describe(doc, schema)
+    return strategy
+
+
+for _name, (_doc, _schema, _) in _starling._strategy_kinds().items():
+    globals()[_name] = _maker(_name, _doc, _schema)

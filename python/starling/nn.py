@@ -6,6 +6,8 @@ import json as _json
 from typing import Any, Iterable
 
 from . import _starling
+from ._kinds import camel as _camel
+from ._kinds import describe as _describe
 from ._starling import (  # noqa: F401
     BatchNorm1d,
     BatchNorm2d,
@@ -51,23 +53,63 @@ class Module(_starling.PyModule):
         def forward(self, x):
             return x + self.scale * self.fc(x).relu()
 
-    Modules and parameters that are assigned to attributes become parts of it, under the attribute's name.
+    Modules and parameters that are assigned to attributes become parts of it, under the attribute's name. A module
+    assigned there later takes the place of the first; create optimizers afterwards.
     """
 
     def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(value, Parameter):
             value = self._own_parameter(name, value.tensor)
-        elif isinstance(value, Tensor) and self._owns(name):
+        elif isinstance(value, ModuleBase):
+            self._own_module(name, value)
+        elif self._owns(name):
             raise TypeError(
                 f"[module] expected another name than that of the parameter or buffer '{name}': self.{name}.assign(value)"
             )
-        elif isinstance(value, ModuleBase):
-            self._own_module(name, value)
+        elif name in self.children:
+            raise TypeError(f"[module] expected a module in the place of '{name}', got {type(value).__name__}")
         object.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if self._owns(name) or name in self.children:
+            raise TypeError(f"[module] expected '{name}' to stay: a part of a module can be replaced, not removed")
+        object.__delattr__(self, name)
 
     def _owns(self, name: str) -> bool:
         path = f"{self.name}.{name}" if self.name else name
-        return path in self.named_parameters() or path in self.named_buffers()
+        return path in ModuleBase.named_parameters(self) or path in ModuleBase.named_buffers(self)
+
+    def parameters(self) -> list:
+        _expect_built(self)
+        return super().parameters()
+
+    def trainable_parameters(self) -> list:
+        _expect_built(self)
+        return super().trainable_parameters()
+
+    def named_parameters(self) -> dict:
+        _expect_built(self)
+        return super().named_parameters()
+
+    def state_dict(self) -> dict:
+        """Parameters and buffers by name: the tensors themselves."""
+        _expect_built(self)
+        return super().state_dict()
+
+    def load_state_dict(self, state: dict, strict: bool = True) -> Any:
+        _expect_built(self)
+        return super().load_state_dict(state, strict)
+
+    def build(self, *samples: Any, dtype: Any = "f32") -> "Module":
+        """Makes the weights of layers that take their sizes from the input, given the shapes of one sample each."""
+        training = self.training
+        self.eval()
+        try:
+            with _starling.GradScope(False):
+                self(*[_starling.zeros((1, *shape), dtype) for shape in samples])
+        finally:
+            self.train(training)
+        return self
 
     def register_buffer(self, name: str, value: Any) -> None:
         """State without gradient, such as running statistics."""
@@ -110,6 +152,14 @@ class Sequential(Module):
     def __getitem__(self, i: int) -> Any:
         return self._steps[i]
 
+    def __setitem__(self, i: int, step: Any) -> None:
+        i = range(len(self._steps))[i]
+        if isinstance(step, ModuleBase):
+            self._own_module(str(i), step)
+        elif isinstance(self._steps[i], ModuleBase):
+            raise TypeError(f"[module] expected a module in the place of '{i}', got {type(step).__name__}")
+        self._steps[i] = step
+
 
 class ModuleList(Module):
     """A list of modules, to be called by the module that owns it."""
@@ -133,16 +183,29 @@ class ModuleList(Module):
 
 def declared(layers: Any, sample: Any) -> ModuleBase:
     """A network from a list of layers as in job files, for samples of this shape (without the batch)."""
-    return _starling._declared(layers if isinstance(layers, str) else _json.dumps(layers), sample)
+    text = layers if isinstance(layers, str) else _json.dumps(layers)
+    net = _starling._declared(text, sample)
+    net._made = (declared, (text, sample))
+    return net
 
 
 class _Layer(Module):
     """A layer by its name in job files. Sizes that follow from the input are taken from its first one."""
 
     _kind = ""
+    _names: tuple = ()  # of the options, in their order
 
-    def __init__(self, **options: Any):
+    def __init__(self, *values: Any, **options: Any):
         super().__init__()
+        if len(values) > len(self._names):
+            raise TypeError(f"[{self._kind}] expected at most {len(self._names)} values by position, got {len(values)}")
+        for torchs, ours in (("dim", "axis"), ("kernel_size", "kernel")):
+            if torchs in options and ours in self._names:
+                options[ours] = options.pop(torchs)
+        for name, value in zip(self._names, values):
+            if name in options:
+                raise TypeError(f"[{self._kind}] expected one value for {name}, got two")
+            options[name] = value
         text = _json.dumps(options)
         _starling._check_layer(self._kind, text)
         object.__setattr__(self, "_options", text)
@@ -150,29 +213,81 @@ class _Layer(Module):
 
     def forward(self, *inputs: Any) -> Any:
         if self._built is None:
-            built = _starling._make_layer(self._kind, self._options, inputs)
-            built.train(self.training)
-            self._own_module("layer", built)
-            object.__setattr__(self, "_built", built)
+            self._make([(tuple(x.shape[1:]), x.dtype) for x in map(_starling.asarray, inputs)])
         return self._built(*inputs)
+
+    def _make(self, samples: list) -> None:
+        inputs = [_starling.zeros((1, *shape), dtype) for shape, dtype in samples]
+        built = _starling._make_layer(self._kind, self._options, inputs)
+        built._made = (_remake_layer, (self._kind, self._options, samples))
+        built.train(self.training)
+        self._own_module("layer", built)
+        object.__setattr__(self, "_built", built)
+
+    def _has_weights(self) -> bool:
+        """Whether this layer, not built yet, will have weights: as far as samples of usual shapes can tell."""
+        for dtype in ("f32", "i64"):
+            for rank in range(1, 5):
+                try:
+                    sample = [_starling.zeros((1,) + (8,) * rank, dtype)]
+                    return _starling._make_layer(self._kind, self._options, sample).parameter_count > 0
+                except _starling.Error:
+                    continue
+        return False
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._options.strip('{}')})"
 
 
-def _camel(name: str) -> str:
-    return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
+def _remake_layer(kind: str, options: str, samples: list) -> ModuleBase:
+    built = _starling._make_layer(kind, options, [_starling.zeros((1, *shape), dtype) for shape, dtype in samples])
+    built._made = (_remake_layer, (kind, options, samples))
+    return built
 
 
-def _describe(doc: str, schema: dict) -> str:
-    lines = [doc, ""]
-    for key, value in schema.get("properties", {}).items():
-        default = f" (default {value['default']!r})" if "default" in value else ""
-        lines.append(f"{key}: {value.get('description', '')}{default}")
-    return "\n".join(lines)
+def _layers_below(module: ModuleBase) -> Iterable:
+    if isinstance(module, _Layer):
+        yield module
+    for child in module.children.values():
+        yield from _layers_below(child)
 
 
-for _name, (_doc, _schema) in _starling._layer_kinds().items():
+def _expect_built(module: ModuleBase) -> None:
+    for layer in _layers_below(module):
+        if layer._built is None and layer._has_weights():
+            raise _starling.Error(
+                f"[module] expected layers that have their weights, got {type(layer).__name__} '{layer.name}', which makes "
+                "them at its first call: call the net once before, or net.build(shape of a sample)"
+            )
+
+
+for _name, (_doc, _schema, _options) in _starling._layer_kinds().items():
     _class = _camel(_name)
     if _class not in globals():
-        globals()[_class] = type(_class, (_Layer,), {"_kind": _name, "__doc__": _describe(_doc, _schema)})
+        _members = {"_kind": _name, "_names": tuple(_options), "__doc__": _describe(_doc, _schema), "__module__": __name__}
+        globals()[_class] = type(_class, (_Layer,), _members)
+
+
+# Names that PyTorch has for the same layers.
+for _torchs, _ours in {
+    "ReLU": "Relu",
+    "ReLU6": "Relu6",
+    "LeakyReLU": "LeakyRelu",
+    "PReLU": "Prelu",
+    "ELU": "Elu",
+    "SELU": "Selu",
+    "CELU": "Celu",
+    "GELU": "Gelu",
+    "SiLU": "Silu",
+    "GLU": "Glu",
+    "LSTM": "Lstm",
+    "GRU": "Gru",
+    "RNN": "Rnn",
+    "LSTMCell": "LstmCell",
+    "GRUCell": "GruCell",
+    "RNNCell": "RnnCell",
+    "RMSNorm": "RmsNorm",
+    "MultiheadAttention": "MultiHeadAttention",
+    "Dropout2d": "ChannelDropout",
+}.items():
+    globals()[_torchs] = globals()[_ours]

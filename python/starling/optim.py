@@ -7,7 +7,8 @@ from typing import Any, Iterable
 
 from . import _starling
 from ._starling import clip_norm  # noqa: F401
-from .nn import _camel, _describe
+from ._kinds import camel as _camel
+from ._kinds import describe as _describe
 
 
 class Optimizer:
@@ -45,6 +46,6 @@ class Optimizer:
 
 
 _NAMES = {"sgd": "SGD", "rmsprop": "RMSprop", "adamw": "AdamW", "lars": "LARS", "lamb": "LAMB"}
-for _name, (_doc, _schema) in _starling._optimizer_kinds().items():
+for _name, (_doc, _schema, _) in _starling._optimizer_kinds().items():
     _class = _NAMES.get(_name, _camel(_name))
-    globals()[_class] = type(_class, (Optimizer,), {"_kind": _name, "__doc__": _describe(_doc, _schema)})
+    globals()[_class] = type(_class, (Optimizer,), {"_kind": _name, "__doc__": _describe(_doc, _schema), "__module__": __name__})

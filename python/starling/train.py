@@ -23,6 +23,9 @@ class Trainer:
     """Trains a network with compiled steps, an evaluation after each epoch, and callbacks beside it.
 
     A callback is any object with some of the methods begin, step, evaluated, epoch and end, each called with the Run.
+    With a folder the state is saved there after each epoch, every save_every steps, and when the run ends, also by
+    Ctrl-C; resume=True goes on from the newest of these states. schedule: as in job files, "cosine" or
+    {"name": "step", "every": 3}. strategy: one of starling.dist, on every rank.
     """
 
     def __init__(
@@ -36,14 +39,29 @@ class Trainer:
         batch: int = 64,
         seed: int = 1,
         clip_norm: float = 0,
+        schedule: str | dict = "",
+        strategy: Any = None,
         folder: str | os.PathLike = "",
+        save_every: int = 0,
+        resume: bool = False,
         callbacks: Iterable = (),
         quiet: bool = False,
     ):
+        options = {
+            "epochs": epochs,
+            "steps": steps,
+            "batch": batch,
+            "seed": seed,
+            "clip_norm": float(clip_norm),
+            "schedule": _json.dumps({"name": schedule} if isinstance(schedule, str) else schedule) if schedule else "",
+            "strategy": strategy,
+            "folder": os.fspath(folder),
+            "save_every": save_every,
+            "resume": resume,
+            "quiet": quiet,
+        }
         base = getattr(optimizer, "base", optimizer)
-        self._base = _starling.TrainerBase(
-            net, base, objective, epochs, steps, batch, seed, clip_norm, os.fspath(folder), quiet, list(callbacks)
-        )
+        self._base = _starling.TrainerBase(net, base, objective, list(callbacks), options)
 
     def fit(self, train: Any, test: Any = None) -> dict:
         """Trains and returns the summary. Data: the name of a source, arrays, or an object with __len__ and __getitem__."""

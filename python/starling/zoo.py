@@ -9,7 +9,13 @@ names = _starling._zoo_names
 
 def make(name: str, **options):
     """A network of the zoo with some options changed."""
-    return _starling._zoo_make(name, _json.dumps(options))
+    net = _starling._zoo_make(name, _json.dumps(options))
+    net._made = (_remake, (name, options))
+    return net
+
+
+def _remake(name: str, options: dict):
+    return make(name, **options)
 
 
 def _maker(name: str):

@@ -1,6 +1,8 @@
 #include "starling/base/parallel.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -30,6 +32,28 @@ TEST(Parallel, RegionsOfChangingSizeFollowOneAnother) {
     parallel_run(threads, [&](int piece) { sum += piece; });
   }
   EXPECT_EQ(sum.load(), want);
+}
+
+// Exit status of a forked process that runs a region of four pieces, and forks again as deep as asked.
+int region_in_child(int depth) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);  // a region that waits for threads of the parent would wait for ever
+    std::atomic<int> runs{0};
+    parallel_run(4, [&](int) { ++runs; });
+    _exit(runs.load() == 4 && (depth == 1 || region_in_child(depth - 1) == 0) ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return status;
+}
+
+TEST(Parallel, RegionsRunInForkedProcesses) {
+  parallel_run(4, [](int) {});  // the helpers of this process
+  EXPECT_EQ(region_in_child(2), 0);
+  std::atomic<int> runs{0};
+  parallel_run(4, [&](int) { ++runs; });
+  EXPECT_EQ(runs.load(), 4);
 }
 
 TEST(Parallel, ThreadsThatFellAsleepWakeUp) {

@@ -5,6 +5,7 @@
 #include <exception>
 #include <mutex>
 
+#include "starling/base/forked.h"
 #include "starling/base/thread_context.h"
 #include "starling/base/thread_team.h"
 
@@ -38,6 +39,9 @@ void run_piece(int piece, FunctionRef<void(int)> body, FirstError& error) noexce
   in_region = outer;
 }
 
+// Libraries that share the OpenMP runtime stay on one thread in a forked process: the runtime's team is its parent's.
+void set_library_threads(int threads) { omp_set_num_threads(forks() == 0 ? threads : 1); }
+
 }  // namespace
 
 int num_threads() {
@@ -48,12 +52,12 @@ int num_threads() {
 
 ThreadScope::ThreadScope(int threads) : before_(num_threads()) {
   thread_context().threads = std::max(1, threads);
-  omp_set_num_threads(thread_context().threads);
+  set_library_threads(thread_context().threads);
 }
 
 ThreadScope::~ThreadScope() {
   thread_context().threads = before_;
-  omp_set_num_threads(before_);
+  set_library_threads(before_);
 }
 
 void parallel_run(int threads, FunctionRef<void(int)> body) {

@@ -2,10 +2,13 @@
 
 #include <chrono>
 #include <system_error>
+#include <utility>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
+
+#include "starling/base/forked.h"
 
 namespace starling {
 namespace {
@@ -45,12 +48,22 @@ bool spin(bool crowded, Done done) {
 }  // namespace
 
 ThreadTeam::~ThreadTeam() {
+  leave_parents_helpers();
   closing_ = true;
   for (auto& helper : helpers_) {
     helper->calls.fetch_add(1);
     helper->calls.notify_one();
   }
   for (auto& helper : helpers_) helper->thread.join();
+}
+
+// Threads of the parent do not exist after a fork: nobody can wake, join or destroy them, so they are left behind.
+void ThreadTeam::leave_parents_helpers() {
+  const std::uint32_t now = forks();
+  if (forks_ == now) return;
+  forks_ = now;
+  if (helpers_.empty()) return;
+  [[maybe_unused]] const auto* left = new auto(std::exchange(helpers_, {}));
 }
 
 int ThreadTeam::grow(int wanted) {
@@ -70,6 +83,7 @@ int ThreadTeam::grow(int wanted) {
 }
 
 void ThreadTeam::run(int pieces, FunctionRef<void(int)> body) {
+  leave_parents_helpers();
   const int called = std::min(pieces - 1, grow(pieces - 1));
   body_ = &body;
   pending_.store(called, std::memory_order_relaxed);

@@ -12,6 +12,7 @@ namespace starling {
 
 // Helper threads for the parallel regions of one calling thread. Between regions they spin for a bounded time, in which
 // the next region usually starts, yielding the core to other threads; then they sleep. Each caller has its own team.
+// In a forked process a team starts helpers of its own.
 class ThreadTeam {
  public:
   ThreadTeam() = default;
@@ -29,10 +30,12 @@ class ThreadTeam {
     std::thread thread;
   };
 
+  void leave_parents_helpers();
   int grow(int helpers);  // returns the number of helpers: fewer when the machine is out of threads
   void loop(Helper& helper, int piece);
 
   std::vector<std::unique_ptr<Helper>> helpers_;
+  std::uint32_t forks_ = 0;  // forks() when the helpers were started
   const FunctionRef<void(int)>* body_ = nullptr;
   bool closing_ = false;
   std::atomic<bool> crowded_{false};  // more threads than cores: helpers yield sooner

@@ -135,6 +135,18 @@ void Module::add_child(std::string name, std::shared_ptr<Module> module) {
   set_name(name_);
 }
 
+void Module::replace_module(const std::string& name, std::shared_ptr<Module> module) {
+  check(module != nullptr, "[{}] expected a module in the place of '{}', got none", kind(), name);
+  for (auto& [own, child] : children_) {
+    if (own != name) continue;
+    module->train(training());
+    child = std::move(module);
+    set_name(name_);
+    return;
+  }
+  fail("[{}] expected the name of a submodule, got '{}'", kind(), name);
+}
+
 // Visits entries backwards, so that shared tensors keep the name that comes first.
 void Module::set_name(const std::string& path) {
   name_ = path;

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "starling/base/caller.h"
 #include "starling/base/error.h"
 #include "starling/tensor/bytes.h"
 #include "starling/tensor/device_memory.h"
@@ -88,9 +89,9 @@ void* Tensor::raw(Where where) const {
   // An explicit branch, not check(): the path is hot and check() would evaluate its arguments at every call.
   if (impl.tracer != 0) {
     fail(
-        "[compile] expected a value that exists, got one that is being traced: {}:{} reads a {} on the host, where it "
+        "[compile] expected a value that exists, got one that is being traced: {} reads a {} on the host, where it "
         "has no data yet",
-        where.file_name(), where.line(), to_string(type()));
+        caller(where), to_string(type()));
   }
   if (impl.row_sparse) [[unlikely]]
     materialize(*impl_);
@@ -98,8 +99,9 @@ void* Tensor::raw(Where where) const {
 }
 
 void Tensor::expect_dtype(DType dtype, Where where) const {
-  check(this->dtype() == dtype, "[tensor] expected to read {}, got a tensor of {} ({}:{})", starling::name(dtype),
-        starling::name(this->dtype()), where.file_name(), where.line());
+  if (this->dtype() == dtype) return;
+  fail("[tensor] expected to read {}, got a tensor of {} ({})", starling::name(dtype), starling::name(this->dtype()),
+       caller(where));
 }
 
 double Tensor::item(Where where) const {

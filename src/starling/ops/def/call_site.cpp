@@ -1,5 +1,6 @@
 #include "starling/ops/def/call_site.h"
 
+#include "starling/base/caller.h"
 #include "starling/base/thread_context.h"
 
 namespace starling {
@@ -12,7 +13,7 @@ CallSite::~CallSite() { thread_context().call_site = before_; }
 
 std::string CallSite::current() {
   const SourceLocation* outermost = thread_context().call_site;
-  return outermost ? std::string(outermost->file_name()) + ":" + std::to_string(outermost->line()) : std::string();
+  return outermost ? caller(*outermost) : foreign_caller();
 }
 
 }  // namespace starling

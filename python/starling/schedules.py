@@ -1,0 +1,58 @@
+"""Schedules of the learning rate, by the names that job files use: schedules.Cosine(optimizer, steps=1000)."""
+
+from __future__ import annotations
+
+import json as _json
+from typing import Any
+
+from . import _starling
+from ._kinds import camel as _camel
+from ._kinds import describe as _describe
+
+
+class Schedule:
+    """Sets an optimizer's learning rate, as a factor on the one it had: call step() after each step of the optimizer.
+
+    steps: length of the whole run, for schedules that need it; steps_per_epoch: for those that count epochs.
+    """
+
+    _kind = ""
+
+    def __init__(self, optimizer: Any, steps: int = 0, steps_per_epoch: int = 0, **options: Any):
+        self._base = _starling._make_schedule(self._kind, _json.dumps(options))
+        self._optimizer = optimizer
+        self._rate = optimizer.lr
+        self._steps = steps
+        self._steps_per_epoch = steps_per_epoch
+        self._step = 0
+        self._apply()
+
+    def factor(self, step: int) -> float:
+        """The factor for the step after this many."""
+        return self._base.factor(step, self._steps, self._steps_per_epoch)
+
+    def step(self) -> None:
+        """One more step of the optimizer is done."""
+        self._step += 1
+        self._apply()
+
+    def observe(self, metric: float) -> None:
+        """An evaluation's metric, for schedules that wait for it to stop falling."""
+        self._base.observe(metric)
+        self._apply()
+
+    def _apply(self) -> None:
+        self._optimizer.lr = self._rate * self.factor(self._step)
+
+    def state_dict(self) -> dict:
+        return {"step": self._step, "rate": self._rate, "observed": self._base.state()}
+
+    def load_state_dict(self, state: dict) -> None:
+        self._step, self._rate = state["step"], state["rate"]
+        self._base.restore(state["observed"])
+        self._apply()
+
+
+for _name, (_doc, _schema, _) in _starling._schedule_kinds().items():
+    _class = _camel(_name)
+    globals()[_class] = type(_class, (Schedule,), {"_kind": _name, "__doc__": _describe(_doc, _schema), "__module__": __name__})
