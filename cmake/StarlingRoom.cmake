@@ -135,7 +135,9 @@ function(starling_generate_registry name dir out)
       "${dir}/families/*.cpp" "dist" gen)
     starling_registry_file(starling::dist dist_strategies "register_strategies" "StrategyKinds" "starling/dist/strategy/strategy_kinds.h"
       "${dir}/strategy/kinds/*.cpp" "strategy" g)
-    list(APPEND gen ${g})
+    starling_registry_file(starling::dist dist_codecs "register_codecs" "CodecKinds" "starling/dist/codec/codec_kinds.h"
+      "${dir}/codec/kinds/*.cpp" "codec" h)
+    list(APPEND gen ${g} ${h})
   elseif(name STREQUAL "train")
     starling_registry_file(starling::train train_kernels "register_train_kernels" "kernels::KernelTable" "starling/kernels/kernel_table.h"
       "${dir}/families/*.cpp" "train" gen)

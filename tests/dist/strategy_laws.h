@@ -9,6 +9,7 @@
 #include <cstring>
 #include <thread>
 
+#include "dist/codec_laws.h"
 #include "dist/strategy_testing.h"
 #include "starling/dist/health/replica_hash.h"
 #include "starling/dist/health/verdict.h"
@@ -264,6 +265,54 @@ inline void a_gradient_that_is_not_finite_is_everybodys(Comm& comm) {
   EXPECT_EQ(std::count_if(gradient.begin(), gradient.end(), [](float v) { return std::isfinite(v); }), 999);
 }
 
+// One dense layer of f32, trained for three steps by this rank's rows.
+struct DenseLayer {
+  Tensor w;
+  std::uint64_t gathered = 0, reduced = 0;  // bytes received
+
+  DenseLayer(Comm& comm, const std::string& codec, std::int64_t rows_of_a_rank, std::int64_t in, std::int64_t out) {
+    manual_seed(3);
+    w = normal({in, out});
+    w.set_name("w").set_requires_grad();
+    optim::Sgd optimizer({w}, {.lr = 0.1});
+    const auto strategy = allreduce(borrowed(comm), {.codec = dist::CodecChoice::parse(codec)});
+    strategy->begin({.weights = {{"w", w}}, .rule = &optimizer});
+    CompiledFunction step(
+        [&](std::span<const Tensor> fields) -> TensorList {
+          Tensor loss = mse(matmul(fields[0], w), fields[1]);
+          loss.backward();
+          optimizer.step();
+          return {loss.detach()};
+        },
+        CompileOptions{.threads = 1, .strategy = strategy});
+    const auto bytes = [&](CommOp op) { return comm.journal().counters(op).bytes_received; };
+    const std::uint64_t gathers = bytes(CommOp::all_gather), reductions = bytes(CommOp::all_reduce);
+    const std::int64_t rows = rows_of_a_rank * comm.size();
+    for (int s = 0; s < 3; ++s) {
+      manual_seed(100 + s);
+      const Tensor fields[] = {normal({rows, in}), normal({rows, out})};
+      const Tensor own[] = {testing::rows_of_tensor(fields[0], strategy->rows(rows)),
+                            testing::rows_of_tensor(fields[1], strategy->rows(rows))};
+      step.call(own, GlobalRows{rows});
+    }
+    gathered = bytes(CommOp::all_gather) - gathers;
+    reduced = bytes(CommOp::all_reduce) - reductions;
+  }
+  std::string hash() const { return train::weights_hash(std::vector<NamedTensor>{{"w", w}}); }
+};
+
+// (P - 1) · b · (M + N) words for each rank, and the weights of dense gradients.
+inline void factors_rebuild_the_dense_gradient(Comm& comm) {
+  constexpr std::int64_t kOwn = 5, kIn = 40, kOut = 24;
+  const auto words = static_cast<std::uint64_t>((comm.size() - 1) * kOwn * (kIn + kOut));
+  const DenseLayer dense(comm, "none", kOwn, kIn, kOut), factors(comm, "factors", kOwn, kIn, kOut);
+  EXPECT_LT(largest_difference(dense.w, factors.w), 1e-5);
+  EXPECT_EQ(different(comm, factors.hash()), 1U);
+  EXPECT_EQ(factors.gathered, 3 * 4 * words);
+  EXPECT_EQ(dense.gathered, 0U) << "control: dense gradients are reduced";
+  EXPECT_GE(dense.reduced, factors.reduced + 3 * 4 * kIn * kOut) << "factors reduce the loss alone";
+}
+
 struct Law {
   const char* name;
   void (*holds)(Comm&);
@@ -284,6 +333,16 @@ inline constexpr Law kLaws[] = {
     {"AGroupIsOfOneMindAndGroupsDifferUntilTheyMeet", a_group_is_of_one_mind_and_groups_differ_until_they_meet},
     {"AReplicaThatDriftsIsNamed", a_replica_that_drifts_is_named},
     {"AGradientThatIsNotFiniteIsEverybodys", a_gradient_that_is_not_finite_is_everybodys},
+    {"CodedSumsHaveTheSameBitsOnAllRanks", coded_sums_have_the_same_bits_on_all_ranks},
+    {"SixteenBitCodecsSendHalfOfTheBytes", sixteen_bit_codecs_send_half_of_the_bytes},
+    {"OneBitSendsABitAValueAndTwoFloatsALine", one_bit_sends_a_bit_a_value_and_two_floats_a_line},
+    {"OneBitLosesNothingInBothStages", one_bit_loses_nothing_in_both_stages},
+    {"TopKKeepsWhatItDoesNotSend", top_k_keeps_what_it_does_not_send},
+    {"TopKConservesTheVelocities", top_k_conserves_the_velocities},
+    {"ThresholdSendsTheThresholdAndKeepsTheRest", threshold_sends_the_threshold_and_keeps_the_rest},
+    {"PowerSgdOfFullRankIsDense", power_sgd_of_full_rank_is_dense},
+    {"FactorsRebuildTheDenseGradient", factors_rebuild_the_dense_gradient},
+    {"CodecsHideNoValueThatIsNotFinite", codecs_hide_no_value_that_is_not_finite},
 };
 
 // Runs all laws in step with the other ranks. True if all held here; failures are printed.

@@ -116,6 +116,8 @@ const Way kShared[] = {
     {"allreduce", [](auto comm) { return allreduce(std::move(comm)); }},
     {"deterministic", [](auto comm) { return allreduce(std::move(comm), {.deterministic = true, .shards = 4}); }},
     {"one_bucket_each", [](auto comm) { return allreduce(std::move(comm), {.overlap = false, .bucket_mb = 0}); }},
+    {"one_bit", [](auto comm) { return allreduce(std::move(comm), {.codec = dist::CodecChoice::parse("one_bit")}); }},
+    {"top_k", [](auto comm) { return allreduce(std::move(comm), {.codec = dist::CodecChoice::parse("top_k")}); }},
 };
 // Ranks with separate updates.
 const Way kApart[] = {

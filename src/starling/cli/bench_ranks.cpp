@@ -9,7 +9,9 @@ BenchRanks::BenchRanks(const BenchRankOptions& options) {
   const bool several = as_usage([] { return train::among_processes({}); });
   if (!several) return;
   processes_ = train::join_processes({}, {.backend = options.backend});
-  strategy_ = allreduce(processes_.comm, {.overlap = options.overlap == "on", .bucket_mb = options.bucket_mb});
+  const auto codec = as_usage([&] { return dist::CodecChoice::parse(options.codec); });
+  strategy_ =
+      allreduce(processes_.comm, {.overlap = options.overlap == "on", .bucket_mb = options.bucket_mb, .codec = codec});
   link_.emplace(strategy_);
 }
 

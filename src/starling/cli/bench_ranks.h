@@ -16,6 +16,7 @@ struct BenchRankOptions {
   std::string backend = "auto";
   std::string overlap = "on";  // of reductions with the backward pass; or off
   double bucket_mb = AllReduceOptions{}.bucket_mb;
+  std::string codec = "none";  // wire form of gradients, by its name or as a map
 };
 
 // Processes that share a measured step, as told by their launcher (starling launch, mpirun, srun, …); a single rank

@@ -70,17 +70,24 @@ Settings AllReduceOptions::settings() {
           setting("shards", &O::shards, "logical shards of the deterministic mode", {.min = 1, .max = 4096}),
           setting("overlap", &O::overlap, "reduce gradients while the backward pass goes on"),
           setting("bucket_mb", &O::bucket_mb, "megabytes of small gradients that are reduced together",
-                  {.min = 0, .max = 4096})};
+                  {.min = 0, .max = 4096}),
+          setting("codec", &O::codec,
+                  "wire form of the gradients, by its name or with options, {name: top_k, share: 0.01}")};
 }
 
 AllReduce::AllReduce(std::shared_ptr<Comm> comm, AllReduceOptions options)
-    : dist::RankStrategy(std::move(comm)), options_(std::move(options)) {
+    : dist::RankStrategy(std::move(comm)), options_(std::move(options)), coded_(options_.codec, rank(), world()) {
   check(!options_.deterministic || options_.shards >= world(),
         "[allreduce] expected at least as many logical shards as workers, got {} for {}", options_.shards, world());
+  check(
+      !options_.deterministic || coded_.none(),
+      "[allreduce] expected no codec in deterministic mode, as what it rounds depends on the number of workers, got {}",
+      options_.codec.chosen.name);
 }
 
 std::string AllReduce::name() const {
-  return fmt::format("allreduce({} ranks{})", world(), options_.deterministic ? ", deterministic" : "");
+  const std::string codec = coded_.none() ? "" : ", " + options_.codec.chosen.name;
+  return fmt::format("allreduce({} ranks{}{})", world(), options_.deterministic ? ", deterministic" : "", codec);
 }
 
 std::unique_ptr<runtime::Program> AllReduce::build(const graph::Graph& global, const Container& container,
@@ -104,12 +111,17 @@ std::unique_ptr<runtime::Program> AllReduce::build(const graph::Graph& global, c
   // Shared updates exchange rows of weights: fast through memory, but over a network gradients are sent earlier and
   // overlap better.
   if (!comm().capabilities().direct_memory) program.disable.insert("shared_updates");
-  return std::make_unique<AllReduceProgram>(shared_comm(), global, container, build,
-                                            dist::RankProgramOptions{.comm = &comm(),
-                                                                     .world = options.world,
-                                                                     .shards = shards(),
-                                                                     .shard_order = options_.shard_order,
-                                                                     .local_gradients = local_gradients});
+  const dist::RankProgramOptions rank{.comm = &comm(),
+                                      .world = options.world,
+                                      .shards = shards(),
+                                      .shard_order = options_.shard_order,
+                                      .local_gradients = local_gradients};
+  if (coded_.none()) return std::make_unique<AllReduceProgram>(shared_comm(), global, container, build, rank);
+  build.program.disable.insert("shared_updates");  // which would choose a way of its own for dense layers
+  const graph::Graph coded = coded_.rewrite(global, Symbol(dist::split_group(rank)));
+  Container with_states = container;
+  coded_.bind(with_states);
+  return std::make_unique<AllReduceProgram>(shared_comm(), coded, with_states, build, rank);
 }
 
 void AllReduce::begin(const dist::TrainedState& state) {
@@ -118,6 +130,7 @@ void AllReduce::begin(const dist::TrainedState& state) {
       for (const auto& [name, tensor] : tensors) move_to(arena, tensor);
     }
   }
+  coded_.begin(state.weights, comm());
   dist::RankStrategy::begin(state);
 }
 
@@ -128,7 +141,8 @@ void AllReduce::after_update(std::int64_t /*step*/, double weight) {
 
 std::vector<dist::LawCounter> AllReduce::counters() const {
   std::uint64_t calls = 0, bytes = 0;
-  for (const CommOp op : {CommOp::all_reduce, CommOp::sum_shards, CommOp::reduce_scatter, CommOp::all_gather}) {
+  for (const CommOp op :
+       {CommOp::all_reduce, CommOp::sum_shards, CommOp::reduce_scatter, CommOp::all_gather, CommOp::send}) {
     const dist::OpCounters one = comm().journal().counters(op);
     calls += one.calls;
     bytes += one.bytes_sent;
@@ -136,7 +150,8 @@ std::vector<dist::LawCounter> AllReduce::counters() const {
   return {{"steps", static_cast<double>(steps_)},
           {"samples", samples_},
           {"reductions", static_cast<double>(calls)},
-          {"reduced_bytes_sent", static_cast<double>(bytes)}};
+          {"reduced_bytes_sent", static_cast<double>(bytes)},
+          {"sent_by_factors", static_cast<double>(coded_.by_factors())}};
 }
 
 }  // namespace starling

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "starling/base/settings.h"
+#include "starling/dist/codec/coded_gradients.h"
 #include "starling/dist/strategy/rank_strategy.h"
 
 namespace starling {
@@ -13,6 +14,7 @@ struct AllReduceOptions {
   bool overlap = true;                // off: reductions run after the ops that produce them, without overlap
   double bucket_mb = 25;              // size of a bucket of small gradients reduced together
   int threads = 0;                    // threads of this rank; 0: those of the build options
+  dist::CodecChoice codec = {};       // wire form of gradients; not in deterministic mode
   std::string shard_order = "shard";  // "tree" adds per worker first; for experiments, loses bitwise equality
   static Settings settings();
 };
@@ -37,6 +39,10 @@ class AllReduce final : public dist::RankStrategy {
                                                const runtime::BuildOptions& options) override;
   // Moves weights and optimizer state into the communicator's arena, if it has one, so that other ranks can read them.
   void begin(const dist::TrainedState& state) override;
+  // What the codec keeps; with another number of ranks all of it together, in equal shares.
+  std::vector<NamedTensor> tensors() const override { return coded_.tensors(); }
+  bool sums_over_ranks(const std::string& tensor) const override { return coded_.is_part(tensor); }
+  void regrouped() override { coded_.share_out(); }
   void after_update(std::int64_t step, double weight) override;
   std::vector<dist::LawCounter> counters() const override;
 
@@ -45,6 +51,7 @@ class AllReduce final : public dist::RankStrategy {
                                           const runtime::BuildOptions& options, bool local_gradients);
 
   AllReduceOptions options_;
+  dist::CodedGradients coded_;
   std::uint64_t steps_ = 0;
   double samples_ = 0;
 };

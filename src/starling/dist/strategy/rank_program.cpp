@@ -42,7 +42,13 @@ std::shared_ptr<Allocator> arena_for(const runtime::Executable& executable, cons
   return executable.device().kind == DeviceKind::cpu ? comm.arena() : nullptr;
 }
 
-// Name of the group over whose ranks rows are split; empty: all ranks of the program.
+runtime::InstanceOptions instance_options(const RankProgramOptions& options, std::shared_ptr<Allocator> arena) {
+  const CommWorld world = options.world.comm ? options.world : CommWorld{options.comm, options.comm->rank()};
+  return {.comm = world.comm, .rank = world.rank, .groups = world.groups, .arena_allocator = std::move(arena)};
+}
+
+}  // namespace
+
 std::string split_group(const RankProgramOptions& options) {
   if (!options.world.comm || options.world.comm == options.comm) return {};
   for (const WorldGroup& group : options.world.groups) {
@@ -51,13 +57,6 @@ std::string split_group(const RankProgramOptions& options) {
   fail("[rank_program] expected the communicator of one of the world's {} groups, got one of {} ranks that is none",
        options.world.groups.size(), options.comm->size());
 }
-
-runtime::InstanceOptions instance_options(const RankProgramOptions& options, std::shared_ptr<Allocator> arena) {
-  const CommWorld world = options.world.comm ? options.world : CommWorld{options.comm, options.comm->rank()};
-  return {.comm = world.comm, .rank = world.rank, .groups = world.groups, .arena_allocator = std::move(arena)};
-}
-
-}  // namespace
 
 RankProgram::RankProgram(const graph::Graph& global, const Container& container, const runtime::BuildOptions& build,
                          const RankProgramOptions& options)

@@ -55,6 +55,9 @@ class RankProgram {
   std::vector<bool> split_outputs_;
 };
 
+// Name of the group over whose ranks rows are split; empty: all ranks of the program.
+std::string split_group(const RankProgramOptions& options);
+
 // Threads for each of `ranks` ranks in this process: `asked`; if 0, those of the program divided evenly.
 int threads_each(int asked, int ranks, const graph::ProgramOptions& program);
 

@@ -96,8 +96,11 @@ class RankStrategy : public runtime::Strategy {
   virtual void restored([[maybe_unused]] std::int64_t step) {}
 
   // Collective, after restored: the checkpoint had another number of ranks. The trained state of all ranks is what
-  // model() was there, and tensors() are those of its rank 0.
+  // model() was there, and tensors() are those of its rank 0; those of which sums_over_ranks() is true are the sums of
+  // all its ranks' tensors.
   virtual void regrouped() {}
+  // True if every rank holds a part of what the tensor of tensors() stands for.
+  virtual bool sums_over_ranks([[maybe_unused]] const std::string& tensor) const { return false; }
 
   virtual bool exchanges_gradients() const { return false; }
   // True if this rank skips its rows of this step: the gradients were agreed without it, or it lags and must catch up.

@@ -9,6 +9,7 @@
 #include "starling/graph/pass.h"
 #include "starling/graph/rewriter.h"
 #include "starling/ops/api/comm.h"
+#include "starling/ops/def/coded.h"
 #include "starling/ops/def/registry.h"
 #include "starling/tensor/bytes.h"
 
@@ -46,6 +47,7 @@ bool alike(const Graph& graph, NodeId a, NodeId b) {
 
 bool may_be_joined(const Node& node) {
   if (is_op(node, "ordered_sum")) return node.after.empty() && node.out.size() == 1;
+  if (is_op(node, "coded_reduce")) return node.after.empty() && node.attrs.as<op::CodedReduceAttrs>().tensors == 1;
   return is_op(node, "all_reduce") && node.after.empty();
 }
 
@@ -242,14 +244,16 @@ class Joining {
       for (ValueId value : graph_.node(member).in) in.push_back(rewriter_.map(value));
     }
     const Node& like = graph_.node(first);
-    const OpDef& op = is_op(like, "ordered_sum") ? *like.op : named_op<"all_reduce_many">();
+    const OpDef& op = is_op(like, "all_reduce") ? named_op<"all_reduce_many">() : *like.op;
     const NodeId made = rewriter_.emit(op, in, joined_attrs(like, bucket.members.size()), first);
-    for (std::size_t i = 0; i < bucket.members.size(); ++i) {
-      const ValueId old = graph_.node(bucket.members[i]).out[0];
-      const ValueId fresh = rewriter_.to().node(made).out[i];
-      rewriter_.set(old, fresh);
-      rewriter_.to().value(fresh).layouts = graph_.value(old).layouts;
-      rewriter_.to().value(fresh).name = graph_.value(old).name;
+    std::size_t next = 0;
+    for (NodeId member : bucket.members) {
+      for (ValueId old : graph_.node(member).out) {
+        const ValueId fresh = rewriter_.to().node(made).out[next++];
+        rewriter_.set(old, fresh);
+        rewriter_.to().value(fresh).layouts = graph_.value(old).layouts;
+        rewriter_.to().value(fresh).name = graph_.value(old).name;
+      }
     }
   }
 

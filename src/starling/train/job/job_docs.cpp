@@ -5,6 +5,7 @@
 #include <map>
 #include <vector>
 
+#include "starling/dist/codec/codec_kinds.h"
 #include "starling/train/job/job_sections.h"
 #include "starling/train/sweep/sweep_job.h"
 
@@ -166,6 +167,10 @@ std::string job_docs() {
              "(distributed.md)):\n\n",
              kStrategyKey, kDefaultStrategy) +
          kinds_table(dist::strategy_kinds());
+  out +=
+      "### Codecs\nFor the option `codec` of a strategy, as `{name: …, options}` or a bare name "
+      "([codecs](codecs.md)):\n\n" +
+      kinds_table(dist::codec_kinds());
   out += "## monitor\n" + table<MonitorOptions>();
   out += "## sweep\nFor `starling sweep` ([runs](runs.md#sweeps)); `starling train` trains the job without it.\n\n" +
          table<SweepJob>(

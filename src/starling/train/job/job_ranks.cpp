@@ -28,7 +28,9 @@ int threads_of_each(const DistributeJob& job, int ranks_here) {
 }
 
 bool is_plain(const DistributeJob& job) {
-  return job.workers == 1 && job.strategy.name == "allreduce" && !job.strategy.json().value("deterministic", false);
+  const nlohmann::json options = job.strategy.json();
+  return job.workers == 1 && job.strategy.name == "allreduce" && !options.value("deterministic", false) &&
+         options.value("codec", nlohmann::json("none")) == "none";
 }
 
 // Without heartbeats nobody is watched, threads neither: a debugger may hold one anywhere.

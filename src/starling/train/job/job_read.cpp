@@ -133,6 +133,32 @@ void check_topology(DistributeJob& job, const ConfigNode& node) {
     given.refuse("a strategy for what is between groups, such as local_sgd", fmt::format("{}", job.strategy.name));
 }
 
+// True if some layer has a row-sparse gradient.
+bool has_sparse(const OrderedJson& layers) {
+  if (layers.is_object() && layers.contains("sparse") && layers.at("sparse") == true) return true;
+  return layers.is_structured() && std::any_of(layers.begin(), layers.end(), has_sparse);
+}
+
+// Checks that the job's other settings leave a codec what it needs.
+void check_codec(const Job& job, const ConfigNode& section) {
+  const nlohmann::json options = job.distribute.strategy.json();
+  const nlohmann::json codec = options.value("codec", nlohmann::json("none"));
+  if (codec == "none") return;
+  const std::string name = codec.is_string() ? codec.get<std::string>() : codec.at("name").get<std::string>();
+  const ConfigNode given = section.at("codec");
+  if (options.value("deterministic", false))
+    given.refuse("none with deterministic: true, as the bits of coded sums depend on the number of workers", name);
+  if (job.train.precision == Precision::f16)
+    given.refuse("none with train.precision: f16, whose changing scale what a codec keeps would not follow", name);
+  if (job.train.device != "cpu")
+    given.refuse("none with train.device: " + job.train.device + ", as codecs run on the CPU", name);
+  if (job.model.layers && has_sparse(node_json(*job.model.layers)))
+    given.refuse("none with layers that are sparse: true, whose gradients are rows and not dense", name);
+  const double own = codec.is_object() ? codec.value("momentum", 0.0) : 0.0;
+  if (own > 0 && job.optimizer.kind.json().value("momentum", 0.0) > 0)
+    given.refuse("momentum: 0 here or optimizer.momentum: 0, as both together would apply it twice", codec.dump());
+}
+
 // Checks that sections are consistent with each other.
 void check_pieces(const Job& job, const ConfigNode& node) {
   const DistributeJob& d = job.distribute;
@@ -221,6 +247,7 @@ Job read_job(const ConfigNode& top) {
   job.source = top;
   for (const auto& read : readers()) read(top, job);
   check_pieces(job, section(top, "distribute"));
+  check_codec(job, section(top, "distribute"));
   return job;
 }
 

@@ -90,6 +90,7 @@ class FitRun final : public Run {
   void compare_replicas();
   std::vector<NamedTensor> rank_tensors(Checkpoint& checkpoint);
   void keep_ranks(const Checkpoint& checkpoint);
+  void sum_over_ranks(const Checkpoint& checkpoint);
   void sum_up_ranks();
   void add_loss(double loss, double weight);
   bool settle();

@@ -7,6 +7,7 @@
 
 #include "starling/base/error.h"
 #include "starling/base/mapped_guard.h"
+#include "starling/ops/api/binary.h"
 #include "starling/ops/api/random.h"
 #include "starling/train/loop/fit_run.h"
 #include "starling/train/ranks/report.h"
@@ -221,6 +222,23 @@ void FitRun::keep_ranks(const Checkpoint& checkpoint) {
   for (const auto& [name, tensor] : checkpoint.tensors) {
     if (!name.starts_with(prefix) || (whole && name.starts_with(prefix + "state."))) continue;
     saved_.push_back({name.substr(prefix.size()), tensor});
+  }
+  if (whole) sum_over_ranks(checkpoint);
+}
+
+// Replaces what rank 0 kept of something that all ranks held a part of by the sum of the parts.
+void FitRun::sum_over_ranks(const Checkpoint& checkpoint) {
+  constexpr std::string_view kOwn = "strategy.";
+  for (NamedTensor& sum : saved_) {
+    if (!sum.name.starts_with(kOwn) || !strategy().sums_over_ranks(sum.name.substr(kOwn.size()))) continue;
+    for (int rank = 1; rank < saved_by_; ++rank) {
+      const std::string part = fmt::format("rank.{}.{}", rank, sum.name);
+      const auto found = std::find_if(checkpoint.tensors.begin(), checkpoint.tensors.end(),
+                                      [&](const NamedTensor& one) { return one.name == part; });
+      check(found != checkpoint.tensors.end(), "[train] expected the checkpoint to hold '{}', got one without it",
+            part);
+      sum.tensor = add(sum.tensor, found->tensor);
+    }
   }
 }
 

@@ -100,9 +100,11 @@ void Partitioner::node(NodeId id) {
   if (is_op(node, "input")) return input(id);
   if (is_source(node)) return source(id);
   if (is_op(node, "matmul_sgd")) return share_update(id);
-  if (keep_terms(id) || across_other_axis(id)) return;
-  check(!node.op->comm, "[partition] expected a step of the whole batch, whose collectives are put in here, got {}{}",
-        node.op->name, node.scope.empty() ? "" : " in " + node.scope.str());
+  if (keep_terms(id) || compute_whole(id) || across_other_axis(id)) return;
+  // An exchange with a rule of its own, such as coded_reduce, stands in place of one that would be put in.
+  check(!node.op->comm || node.op->shard,
+        "[partition] expected a step of the whole batch, whose collectives are put in here, got {}{}", node.op->name,
+        node.scope.empty() ? "" : " in " + node.scope.str());
   const Types in = types_at(global_, {node.in.data(), node.in.size()});
   const Types out = types_at(global_, {node.out.data(), node.out.size()});
   Layouts now;

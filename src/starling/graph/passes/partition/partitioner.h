@@ -14,7 +14,8 @@ namespace starling::graph {
 //
 // A variable whose reads are marked partial in the global program holds this rank's terms of a sum: what is added and
 // assigned to it stays such terms, and its readers reduce them. A partial value that some node needs reduced is so for
-// all nodes that follow: no value is reduced twice.
+// all nodes that follow: no value is reduced twice. A value marked replicated is computed whole on every rank, from
+// operands that are gathered for it.
 class Partitioner {
  public:
   struct Mesh {
@@ -35,6 +36,7 @@ class Partitioner {
   void node(NodeId id);
   void source(NodeId id);
   bool keep_terms(NodeId id);
+  bool compute_whole(NodeId id);
   bool across_other_axis(NodeId id);
   void input(NodeId id);
   void distribute(NodeId id, const ShardRule& rule, std::int64_t blocks = 0);

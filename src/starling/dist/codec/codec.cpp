@@ -1,0 +1,10 @@
+#include "starling/dist/codec/codec.h"
+
+namespace starling::dist {
+
+CodedShape coded_shape(const Shape& shape) {
+  if (shape.rank() < 2) return {1, shape.numel()};
+  return {shape[0], shape[0] == 0 ? 0 : shape.numel() / shape[0]};
+}
+
+}  // namespace starling::dist

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "starling/dist/comm/comm.h"
+#include "starling/tensor/shape.h"
+
+namespace starling::dist {
+
+// Tensor as codecs see it: `lines` runs of `width` consecutive values. A line is what belongs to one index of the first
+// dimension, such as the weights of one output; a tensor with fewer than two dimensions is one line.
+struct CodedShape {
+  std::int64_t lines = 1;
+  std::int64_t width = 0;
+  std::int64_t values() const { return lines * width; }
+};
+CodedShape coded_shape(const Shape& shape);
+
+// Tensor of f32 that a codec keeps of a gradient between steps, on every rank.
+struct CodecState {
+  std::string name;  // "residual"
+  Shape shape{};
+  bool shared = false;  // equal on all ranks. Else each rank has its own part of a sum over ranks
+  std::function<void(std::span<float> values)> begin = nullptr;  // first values; null: zeros
+};
+
+// One gradient of a reduction: x is this rank's term, y becomes the sum of all ranks' and may be x. `states` are in the
+// order of Codec::states() and are changed in place.
+struct CodedTensor {
+  CodedShape shape;
+  const float* x = nullptr;
+  float* y = nullptr;
+  std::span<float* const> states{};
+};
+
+// A gradient that is a product δᵀ·a of a dense layer: each rank has `rows` rows of δ, [rows, outputs], and of a,
+// [rows, inputs].
+struct FactorShape {
+  std::int64_t rows = 0;
+  std::int64_t outputs = 0, inputs = 0;
+};
+
+// Costs in this world, equal on all ranks.
+struct WorldCosts {
+  int ranks = 1;
+  double byte_seconds = 0;     // of a byte that a rank sends
+  double message_seconds = 0;  // of a message of no bytes
+};
+
+// How the gradients of all ranks are summed with fewer bytes than they have. What a codec does not send it keeps in its
+// states and sends later: over time nothing is lost. Immutable: one object serves all tensors and threads.
+//
+// Values that are not finite stay so: where a rank's x has one, some value of y on every rank is not finite either.
+class Codec {
+ public:
+  virtual ~Codec() = default;
+
+  virtual std::vector<CodecState> states(const Shape& shape) const = 0;
+
+  // Bytes that reduce() needs as scratch memory.
+  virtual std::size_t scratch_bytes(std::span<const CodedShape> shapes, int rank, int ranks) const = 0;
+
+  // True if the gradient of a dense layer travels as its factors, which every rank gathers and multiplies itself.
+  virtual bool by_factors([[maybe_unused]] const FactorShape& shape, [[maybe_unused]] const WorldCosts& costs) const {
+    return false;
+  }
+  virtual bool needs_costs() const { return false; }   // by_factors() reads the costs
+  virtual bool only_factors() const { return false; }  // other gradients travel as they are, not by reduce()
+
+  // Collective, with the same shapes on all ranks. The sums have the same bits on all ranks. With one rank nothing is
+  // sent and nothing lost: y = x + what was kept.
+  virtual void reduce(std::span<const CodedTensor> tensors, Comm& comm, std::byte* scratch,
+                      std::string_view name) const = 0;
+};
+using CodecPtr = std::shared_ptr<const Codec>;
+
+// Wire form of values in memory, without ranks: what routes (dist/codec/routes) exchange.
+class Coder {
+ public:
+  virtual ~Coder() = default;
+  virtual bool by_line() const = 0;   // lines must stay whole; else any run of values is a piece
+  virtual bool residual() const = 0;  // encode() keeps what it loses
+  virtual std::size_t wire_bytes(const CodedShape& shape) const = 0;
+  // Encodes x, or x + residual if there is one, which becomes what decode() will lack.
+  virtual void encode(const CodedShape& shape, const float* x, float* residual, std::byte* wire) const = 0;
+  virtual void decode(const CodedShape& shape, const std::byte* wire, float* y) const = 0;
+  virtual void decode_add(const CodedShape& shape, const std::byte* wire, float* y) const = 0;
+};
+
+}  // namespace starling::dist

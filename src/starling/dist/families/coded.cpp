@@ -1,0 +1,63 @@
+#include "starling/ops/def/coded.h"
+
+#include "starling/base/bytes.h"
+#include "starling/base/error.h"
+#include "starling/dist/codec/codec_kinds.h"
+#include "starling/kernels/kernel_table.h"
+
+// Kernel of coded reductions (ops/families/coded.cpp). It runs on the comm lane, so it may block. Without a
+// communicator the world is this rank alone.
+namespace starling::dist {
+namespace {
+
+// Copies the operands where the results are not in their place; states are then changed in the results.
+void copy_operands(const std::vector<std::size_t>& bytes, const kernels::Launch& launch) {
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (launch.out[i] != launch.in[i]) copy_bytes(launch.out[i], launch.in[i], bytes[i]);
+  }
+}
+
+class CodedReduce final : public kernels::Plan {
+ public:
+  explicit CodedReduce(const kernels::PlanRequest& request)
+      : attrs_(request.attrs.as<op::CodedReduceAttrs>()), codec_(CodecChoice::parse(attrs_.codec.str()).make()) {
+    check(codec_ != nullptr, "[coded_reduce] expected a codec, got {}", attrs_.codec.str());
+    each_ = attrs_.operands(request.in.size());
+    for (const auto& in : request.in) bytes_.push_back(bytes_of(in));
+    for (std::size_t i = 0; i < request.in.size(); i += each_) {
+      const auto states = codec_->states(request.in[i].shape).size();
+      check(states + 1 == each_, "[coded_reduce] expected {} states of each tensor, got {}", states, each_ - 1);
+      shapes_.push_back(coded_shape(request.in[i].shape));
+    }
+    scratch_bytes = codec_->scratch_bytes(shapes_, static_cast<int>(attrs_.rank), static_cast<int>(attrs_.ranks));
+  }
+
+  void run(const kernels::Launch& launch) const override {
+    copy_operands(bytes_, launch);
+    Comm* comm = launch.context.comm;
+    if (!comm) return;
+    std::vector<CodedTensor> tensors;
+    for (std::size_t t = 0; t < shapes_.size(); ++t) {
+      auto* const* out = reinterpret_cast<float* const*>(launch.out + t * each_);
+      tensors.push_back({shapes_[t], out[0], out[0], {out + 1, each_ - 1}});
+    }
+    codec_->reduce(tensors, *comm, static_cast<std::byte*>(launch.scratch), attrs_.name.str());
+  }
+
+ private:
+  op::CodedReduceAttrs attrs_;
+  CodecPtr codec_;
+  std::size_t each_ = 1;  // operands of a tensor
+  std::vector<std::size_t> bytes_;
+  std::vector<CodedShape> shapes_;
+};
+
+}  // namespace
+
+void register_dist_coded(kernels::KernelTable& table) {
+  table.add("coded_reduce", DeviceKind::cpu,
+            {"comm", kernels::Accepts::contiguous,
+             [](const kernels::PlanRequest& request) { return std::make_unique<CodedReduce>(request); }});
+}
+
+}  // namespace starling::dist

@@ -1,0 +1,172 @@
+// Codecs without ranks: vector code against plain loops, stripes, choices, and what jobs may name.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+
+#include "starling/base/half.h"
+#include "starling/dist/codec/codec_kinds.h"
+#include "starling/dist/codec/low_rank.h"
+#include "starling/dist/codec/routes/striped.h"
+#include "starling/kernels/cpu/codec/one_bit.h"
+#include "starling/kernels/cpu/codec/wire_half.h"
+
+namespace starling::dist {
+namespace {
+
+std::vector<float> drawn_values(std::size_t n, unsigned seed) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(n);
+  for (float& value : values) value = normal(generator);
+  return values;
+}
+
+TEST(OneBit, VectorCodeDoesWhatPlainLoopsDo) {
+  for (std::size_t n = 0; n < 200; ++n) {
+    const auto x = drawn_values(n, static_cast<unsigned>(n));
+    auto residual = drawn_values(n, static_cast<unsigned>(n + 1000));
+    std::vector<double> v(n);
+    double sums[2] = {}, counts[2] = {};
+    for (std::size_t i = 0; i < n; ++i) {
+      v[i] = static_cast<double>(x[i] + residual[i]);
+      sums[v[i] >= 0 ? 1 : 0] += v[i];
+      counts[v[i] >= 0 ? 1 : 0] += 1;
+    }
+    std::vector<std::byte> wire(kernels::one_bit_bytes(static_cast<std::int64_t>(n)) + 8, std::byte{77});
+    kernels::encode_one_bit(x.data(), residual.data(), static_cast<std::int64_t>(n), wire.data());
+    for (std::size_t i = wire.size() - 8; i < wire.size(); ++i) ASSERT_EQ(wire[i], std::byte{77}) << n;
+    wire.resize(wire.size() - 8);  // decoding reads no further
+    std::vector<float> y(n), sum(n, 1.0F);
+    kernels::decode_one_bit(wire.data(), y.data(), static_cast<std::int64_t>(n));
+    kernels::add_one_bit(wire.data(), sum.data(), static_cast<std::int64_t>(n));
+    for (std::size_t i = 0; i < n; ++i) {
+      const int side = v[i] >= 0 ? 1 : 0;
+      ASSERT_NEAR(static_cast<double>(y[i]), sums[side] / counts[side], 1e-5) << n;
+      ASSERT_NEAR(static_cast<double>(residual[i]), v[i] - static_cast<double>(y[i]), 1e-6) << n;
+      ASSERT_EQ(sum[i], 1.0F + y[i]);
+    }
+  }
+}
+
+TEST(WireHalf, RoundsAsStorageDoesAndSaturates) {
+  auto x = drawn_values(133, 1);
+  x[3] = 1e-6F;
+  x[5] = 0.0F;
+  const std::size_t last = x.size() - 1;
+  for (const bool tail : {false, true}) {  // in whole vectors, and behind them
+    const std::size_t at = tail ? last : 0;
+    x[at] = 1e6F;
+    std::vector<std::uint16_t> wire(x.size());
+    std::vector<float> y(x.size(), 2.0F);
+    kernels::to_wire_f16(x.data(), wire.data(), static_cast<std::int64_t>(x.size()));
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      if (i != at) ASSERT_EQ(wire[i], Half::from_float(x[i]).bits) << i;
+    }
+    kernels::add_wire_f16(wire.data(), y.data(), static_cast<std::int64_t>(x.size()));
+    EXPECT_EQ(y[at], 65506.0F) << "the largest f16, not infinity";
+    for (const float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+      x[at] = bad;
+      kernels::to_wire_f16(x.data(), wire.data(), static_cast<std::int64_t>(x.size()));
+      kernels::from_wire_f16(wire.data(), y.data(), static_cast<std::int64_t>(x.size()));
+      EXPECT_FALSE(std::isfinite(y[at]));
+      kernels::to_wire_bf16(x.data(), wire.data(), static_cast<std::int64_t>(x.size()));
+      kernels::from_wire_bf16(wire.data(), y.data(), static_cast<std::int64_t>(x.size()));
+      EXPECT_FALSE(std::isfinite(y[at]));
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        if (i != at) ASSERT_EQ(wire[i], BFloat16::from_float(x[i]).bits) << i;
+      }
+    }
+    x[at] = 1.0F;
+  }
+}
+
+TEST(CodedStripes, CoverAllLinesOnceInOrderAndAboutEvenly) {
+  const std::vector<CodedShape> shapes{{100, 30}, {1, 7}, {0, 5}, {3, 0}, {64, 9}, {1, 500}};
+  for (const int ranks : {1, 2, 3, 7, 16}) {
+    const auto stripes = cut_stripes(shapes, ranks);
+    ASSERT_EQ(stripes.size(), static_cast<std::size_t>(ranks));
+    std::vector<std::int64_t> next(shapes.size());
+    std::size_t tensor = 0;
+    std::int64_t total = 0, most = 0;
+    for (const CodedStripe& stripe : stripes) {
+      std::int64_t values = 0;
+      for (const CodedSegment& segment : stripe) {
+        EXPECT_GE(segment.tensor, tensor);
+        tensor = segment.tensor;
+        EXPECT_EQ(segment.begin, next[tensor]);
+        next[tensor] += segment.lines;
+        values += segment.lines * shapes[tensor].width;
+      }
+      total += values;
+      most = std::max(most, values);
+    }
+    EXPECT_EQ(total, 100 * 30 + 7 + 64 * 9 + 500);
+    EXPECT_LE(most, total / ranks + 500) << "no more than a line beyond its share";
+  }
+}
+
+TEST(CodecKinds, AreNamedOrGivenWithOptions) {
+  const auto choice = CodecChoice::parse("{name: top_k, share: 0.05}");
+  EXPECT_EQ(CodecChoice::parse(choice.text()).text(), choice.text());
+  EXPECT_EQ(detail::SettingType<CodecChoice>::json(choice).at("share"), 0.05);
+  EXPECT_EQ(detail::SettingType<CodecChoice>::json(CodecChoice::parse("{name: one_bit, feedback: true}")), "one_bit");
+  EXPECT_TRUE(CodecChoice{}.none());
+  EXPECT_EQ(CodecChoice{}.make(), nullptr);
+  for (const char* wrong : {"one_bits", "{name: one_bit, share: 0.1}", "{name: top_k, share: 2}", "{share: 0.1}"})
+    EXPECT_THROW(CodecChoice::parse(wrong), ConfigError) << wrong;
+}
+
+// HybComm: with products for nothing, the choice flips where rows·(M + N) = 2·M·N / P.
+TEST(AutoCodec, FlipsAtTheBreakEvenBatch) {
+  const CodecPtr fast = CodecChoice::parse("{name: auto, gflops: 1.0e+8}").make();
+  for (const int ranks : {2, 4, 8}) {
+    const WorldCosts costs{.ranks = ranks, .byte_seconds = 8e-9, .message_seconds = 1e-4};
+    const std::int64_t m = 1000, n = 800, even = 2 * m * n / (ranks * (m + n));
+    EXPECT_TRUE(fast->by_factors({even - 1, m, n}, costs)) << ranks;
+    EXPECT_FALSE(fast->by_factors({even + 1, m, n}, costs)) << ranks;
+    const CodecPtr slow = CodecChoice::parse("{name: auto, gflops: 0.01}").make();
+    EXPECT_FALSE(slow->by_factors({even - 1, m, n}, costs)) << "control: products that cost more than the link";
+    EXPECT_TRUE(CodecChoice::parse("factors").make()->by_factors({even + 1, m, n}, costs));
+  }
+  EXPECT_FALSE(fast->by_factors({1, 1000, 1000}, {.ranks = 1})) << "nothing to send";
+}
+
+TEST(LowRank, ProductsAreThoseOfPlainLoopsAndVectorsBecomeOrthonormal) {
+  const CodedShape shape{7, 45};
+  const auto m = drawn_values(7 * 45, 1), q = drawn_values(2 * 45, 2);
+  std::vector<float> p(2 * 7), back(2 * 45), product_of(7 * 45);
+  times_rows(shape, 2, m.data(), q.data(), p.data());
+  times_columns(shape, 2, m.data(), p.data(), back.data());
+  product(shape, 2, p.data(), q.data(), product_of.data());
+  for (std::size_t l = 0; l < 7; ++l) {
+    for (std::size_t k = 0; k < 2; ++k) {
+      double sum = 0;
+      for (std::size_t i = 0; i < 45; ++i)
+        sum += static_cast<double>(m[l * 45 + i]) * static_cast<double>(q[k * 45 + i]);
+      EXPECT_NEAR(static_cast<double>(p[k * 7 + l]), sum, 1e-4);
+    }
+    for (std::size_t i = 0; i < 45; ++i) EXPECT_NEAR(product_of[l * 45 + i], p[l] * q[i] + p[7 + l] * q[45 + i], 1e-4);
+  }
+  for (std::size_t i = 0; i < 45; ++i) {
+    float sum = 0;
+    for (std::size_t l = 0; l < 7; ++l) sum += m[l * 45 + i] * p[l];
+    EXPECT_NEAR(back[i], sum, 1e-3);
+  }
+  std::vector<float> three(3 * 7);
+  std::copy(p.begin(), p.end(), three.begin());
+  for (std::size_t i = 0; i < 7; ++i) three[14 + i] = 2 * p[i] - p[7 + i];  // nothing new
+  orthonormalise(3, 7, three.data());
+  for (std::size_t a = 0; a < 3; ++a) {
+    for (std::size_t b = 0; b < 3; ++b) {
+      float dot = 0;
+      for (std::size_t i = 0; i < 7; ++i) dot += three[a * 7 + i] * three[b * 7 + i];
+      EXPECT_NEAR(dot, a == b && a < 2 ? 1.0F : 0.0F, 1e-5F) << a << " and " << b;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace starling::dist

@@ -1,0 +1,239 @@
+// Ranks whose gradients travel in the wire form of a codec: whole runs, with checkpoints and other numbers of ranks.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <mutex>
+#include <numeric>
+
+#include "starling/base/error.h"
+#include "starling/train/callbacks/checkpoints.h"
+#include "starling/train/job/job.h"
+#include "train/ranks_testing.h"
+
+namespace starling::train {
+namespace {
+
+using testing::points;
+using testing::RankRun;
+using testing::splits;
+
+testing::MakeStrategy coded(const std::string& codec) {
+  return [codec](auto comm) { return allreduce(std::move(comm), {.codec = dist::CodecChoice::parse(codec)}); };
+}
+
+RankRun recipe(int ranks, const std::string& codec) {
+  RankRun made{.ranks = ranks, .options = {.epochs = 4, .batch = 32}, .data = splits(points(128))};
+  made.options.hash_every = 1;  // a replica that differs would be named
+  made.strategy = coded(codec);
+  return made;
+}
+
+double last_loss(const std::vector<testing::RankOutcome>& outcomes) {
+  const auto& losses = outcomes[0].losses;
+  return std::accumulate(losses.end() - 4, losses.end(), 0.0) / 4;
+}
+
+TEST(CodecRanks, LearnByEveryCodecAndStayEqual) {
+  const double dense = last_loss(recipe(2, "none").run());
+  for (const auto& [name, kind] : dist::codec_kinds().all()) {
+    const std::string codec = name == "top_k" ? "{name: top_k, share: 0.2}" : name;
+    const auto outcomes = recipe(2, codec).run();
+    EXPECT_EQ(outcomes[0].hash, outcomes[1].hash) << name;
+    EXPECT_LT(last_loss(outcomes), 0.8 * outcomes[0].losses[0]) << name;
+  }
+  EXPECT_NEAR(last_loss(recipe(2, "fp16").run()), dense, 1e-2);
+  EXPECT_NEAR(last_loss(recipe(3, "{name: top_k, share: 1}").run()), last_loss(recipe(3, "none").run()), 1e-4);
+  EXPECT_NEAR(last_loss(recipe(2, "{name: power_sgd, rank: 64}").run()), dense, 1e-2);
+}
+
+TEST(CodecRanks, WithOneRankSendNothingAndLoseNothing) {
+  const std::string dense = recipe(1, "none").run()[0].hash;
+  for (const auto& [name, kind] : dist::codec_kinds().all()) EXPECT_EQ(recipe(1, name).run()[0].hash, dense) << name;
+}
+
+TEST(CodecRanks, AccumulateBatchesAndExchangeOnce) {
+  const auto counted = [](std::int64_t accumulate, double& bytes) {
+    RankRun run = recipe(2, "one_bit");
+    run.options.accumulate = accumulate;
+    std::shared_ptr<dist::RankStrategy> made;
+    run.strategy = [&](auto comm) {
+      const auto strategy = coded("one_bit")(comm);
+      if (comm->rank() == 0) made = strategy;
+      return strategy;
+    };
+    run.callbacks = [&](Trainer& trainer, int rank) {
+      if (rank > 0) return;
+      trainer.add(
+          after_step([&](starling::Run&) { bytes = static_cast<double>(made->exchanged(CommOp::send).bytes_sent); }));
+    };
+    return run.run();
+  };
+  double each = 0, pairs = 0;
+  counted(1, each);
+  const auto outcomes = counted(2, pairs);
+  EXPECT_GT(each, 0);
+  EXPECT_EQ(2 * pairs, each);
+  EXPECT_LT(last_loss(outcomes), 0.9 * outcomes[0].losses[0]);
+}
+
+TEST(CodecRanks, SmallGradientsShareAnExchangeThatChangesNoBit) {
+  for (const char* codec : {"fp16", "one_bit", "top_k", "threshold", "power_sgd"}) {
+    std::uint64_t calls[2] = {};
+    std::string hashes[2];
+    for (const int shared : {0, 1}) {
+      RankRun run = recipe(2, codec);
+      run.strategy = [&](auto comm) {
+        return allreduce(comm, {.bucket_mb = shared ? 25.0 : 0.0, .codec = dist::CodecChoice::parse(codec)});
+      };
+      run.callbacks = [&](Trainer& trainer, int rank) {
+        if (rank > 0) return;
+        trainer.add(after_step([&, shared](starling::Run& now) {
+          for (const CommOp op : {CommOp::all_gather, CommOp::all_reduce})
+            calls[shared] += now.link()->strategy().exchanged(op).calls;
+        }));
+      };
+      hashes[shared] = run.run()[0].hash;
+    }
+    EXPECT_EQ(hashes[0], hashes[1]) << codec;
+    EXPECT_LT(calls[1], calls[0]) << codec;
+  }
+}
+
+// 1-bit gradients without the carried error: small values of a line are rounded to its large ones for ever.
+TEST(CodecRanks, WithoutFeedbackOneBitTrainingStalls) {
+  const auto end = [](const std::string& codec) {
+    RankRun run = recipe(2, codec);
+    run.options.epochs = 20;
+    run.rate = 0.05;
+    return last_loss(run.run());
+  };
+  const double dense = end("none"), with = end("one_bit"), without = end("{name: one_bit, feedback: false}");
+  EXPECT_LT(with, 2 * dense + 0.02);
+  EXPECT_GT(without, 3 * with) << "dense " << dense << ", with " << with;
+}
+
+std::string refusal(const std::string& job) {
+  const auto errors = job_errors(ConfigNode::parse(job, "job.yaml"));
+  return errors.empty() ? "" : errors.front();
+}
+
+TEST(CodecJobs, AreRefusedWithWhatWasExpected) {
+  const std::string start = "model: {name: lenet}\n";
+  EXPECT_EQ(refusal(start + "distribute: {workers: 2, codec: one_bit}\n"), "");
+  EXPECT_EQ(
+      refusal(start + "distribute: {workers: 2, codec: {name: top_k, momentum: 0.9}}\noptimizer: {momentum: 0}\n"), "");
+  const auto refused = [&](const std::string& job, const std::string& part) {
+    const std::string said = refusal(job);
+    EXPECT_NE(said.find(part), std::string::npos) << job << said;
+  };
+  refused(start + "distribute: {workers: 2, codec: one_bits}\n", "did you mean 'one_bit'?");
+  refused(start + "distribute: {workers: 2, codec: {name: one_bit, share: 1}}\n", "got 'share'");
+  refused(start + "distribute: {workers: 2, codec: {name: top_k, share: 7}}\n", "got 7");
+  refused(start + "distribute: {workers: 2, strategy: local_sgd, codec: fp16}\n", "'codec'");
+  refused(start + "distribute: {workers: 2, deterministic: true, codec: fp16}\n",
+          "job.yaml:2:54: [config] expected none with deterministic: true");
+  refused(start + "train: {precision: f16}\ndistribute: {workers: 2, codec: bf16}\n", "train.precision: f16");
+  refused(start + "train: {device: cuda}\ndistribute: {workers: 2, codec: bf16}\n", "train.device: cuda");
+  refused(start + "optimizer: {momentum: 0.9}\ndistribute: {workers: 2, codec: {name: top_k, momentum: 0.9}}\n",
+          "optimizer.momentum: 0");
+  refused(
+      "model: {layers: [{embedding: {vocabulary: 9, width: 4, sparse: true}}, {flatten: {}}, {linear: {out: 3}}]}\n"
+      "distribute: {workers: 2, codec: fp16}\n",
+      "sparse: true");
+}
+
+class CodecCheckpoints : public ::testing::Test {
+ protected:
+  RankRun saved(const std::string& folder, int ranks, const std::string& codec) const {
+    RankRun made = recipe(ranks, codec);
+    made.options.folder = runs_.path() / folder;
+    made.callbacks = [](Trainer& trainer, int) { trainer.add(checkpoints()); };
+    return made;
+  }
+  static void stop_after(RankRun& recipe, int steps) {
+    auto asked = std::make_shared<std::atomic<int>>(0);
+    recipe.options.stop = [asked, steps] { return thread_rank() == 0 && (*asked)++ >= steps; };
+  }
+
+  testing::TestFolder runs_{"codec-runs"};
+};
+
+TEST_F(CodecCheckpoints, ResumeToTheSameBits) {
+  int number = 0;
+  for (const char* codec : {"one_bit", "{name: top_k, share: 0.1, momentum: 0.5, warmup: 8}", "power_sgd"}) {
+    const std::string straight = recipe(2, codec).run()[0].hash;
+    const std::string folder = "broken-" + std::to_string(number++);
+    RankRun first = saved(folder, 2, codec);
+    stop_after(first, 5);
+    EXPECT_TRUE(first.run()[0].result.interrupted);
+    EXPECT_EQ(saved(folder, 2, codec).run()[0].hash, straight) << codec;
+  }
+}
+
+// Nothing reaches a threshold of a thousand: weights stay, and what is kept is the sum of all gradients so far.
+class KeptByAll {
+ public:
+  std::vector<double> sum;
+
+  testing::MakeStrategy strategy() {
+    return [this](auto comm) {
+      const auto made = coded("{name: threshold, threshold: 1000}")(comm);
+      const std::scoped_lock lock(mutex_);
+      strategies_.push_back(made);
+      return made;
+    };
+  }
+  void add_up() {
+    for (const auto& strategy : strategies_) {
+      std::size_t at = 0;
+      for (const auto& [name, tensor] : strategy->tensors()) {
+        for (const double value : tensor.to_vector()) {
+          if (sum.size() <= at) sum.push_back(0);
+          sum[at++] += value;
+        }
+      }
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<dist::RankStrategy>> strategies_;
+};
+
+TEST_F(CodecCheckpoints, AnotherNumberOfRanksTakesOverWhatAllKept) {
+  const auto kept = [&](const std::string& folder, int ranks, int steps) {
+    RankRun run = saved(folder, ranks, "none");
+    KeptByAll all;
+    run.strategy = all.strategy();
+    if (steps > 0) stop_after(run, steps);
+    const auto outcomes = run.run();
+    all.add_up();
+    return all.sum;
+  };
+  const auto straight = kept("straight", 2, 0);
+  ASSERT_FALSE(straight.empty());
+  const auto half = kept("broken", 3, 6);
+  const auto rest = kept("broken", 2, 0);
+  double most = 0, size = 0, moved = 0;
+  for (std::size_t i = 0; i < straight.size(); ++i) {
+    most = std::max(most, std::abs(rest[i] - straight[i]));
+    size = std::max(size, std::abs(straight[i]));
+    moved = std::max(moved, std::abs(straight[i] - half[i]));
+  }
+  EXPECT_GT(size, 0.1);
+  EXPECT_LT(most, 1e-4 * size);
+  EXPECT_GT(moved, 0.1 * size) << "control: it went on";
+}
+
+// A single rank has nobody to send to: what all kept reaches the weights.
+TEST_F(CodecCheckpoints, ASingleRankReleasesWhatAllKept) {
+  const std::string codec = "{name: threshold, threshold: 1000}";
+  RankRun first = saved("alone", 2, codec);
+  stop_after(first, 6);
+  const std::string untouched = first.run()[0].hash;
+  EXPECT_EQ(recipe(2, codec).run()[0].hash, untouched) << "control: nothing was sent";
+  EXPECT_NE(saved("alone", 1, codec).run()[0].hash, untouched);
+}
+
+}  // namespace
+}  // namespace starling::train
