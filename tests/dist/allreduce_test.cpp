@@ -42,6 +42,24 @@ TEST(AllReduce, UnevenRowsAreWeighedRight) { expect_gradients_of_one("mlp", 3, 7
 TEST(AllReduce, RanksWithoutRowsMakeTheSameCalls) { expect_gradients_of_one("mlp", 4, 2, 1e-12); }
 TEST(AllReduce, ConvolutionalNetworksHaveTheGradientsOfOneRank) { expect_gradients_of_one("lenet", 2, 5, 1e-12); }
 
+// Without a trainer nobody gives ranks the weights of rank 0: each may have drawn its own.
+TEST(AllReduce, RanksThatBeginWithDifferentWeightsAreNamed) {
+  const auto errors = errors_of(checking_backend().make(3), [](Comm& comm) {
+    Bench bench("mlp", 6, DType::f32);
+    if (comm.rank() == 1) bench.net.parameters().front().data<float>()[0] += 1;
+    const auto strategy = allreduce(borrowed(comm));
+    auto program = compile([&](const Tensor& x, const Tensor& y) { return bench.gradients_of(x, y); },
+                           {.threads = 1, .strategy = strategy});
+    const Piece own = strategy->rows(6);
+    const Tensor fields[] = {rows_of_tensor(bench.x, own), rows_of_tensor(bench.y, own)};
+    program.call(fields, GlobalRows{6});
+  });
+  for (const std::string& error : errors) {
+    EXPECT_TRUE(contains(error, "[allreduce] expected all ranks to begin with the same weights")) << error;
+    EXPECT_TRUE(contains(error, "rank 1 differs from the others")) << error;
+  }
+}
+
 TEST(AllReduce, ResultsThatAreSplitComeBackAsThisRanksRows) {
   run_ranks(make_thread_comms(3), [&](Comm& comm) {
     const auto strategy = allreduce(borrowed(comm));

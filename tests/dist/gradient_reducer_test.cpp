@@ -198,6 +198,18 @@ TEST(GradientReducer, RefusesRanksWithDifferentParameters) {
   EXPECT_TRUE(contains(errors[1], "at place 1; here, on rank 1, it is 'right' f32[5, 5]"));
 }
 
+// Averages of gradients would keep the difference for ever.
+TEST(GradientReducer, RefusesRanksThatBeginWithDifferentWeights) {
+  const auto errors = errors_of(checking_backend().make(3), [](Comm& comm) {
+    const Branches net(DType::f32);
+    if (comm.rank() == 2) net.left.data<float>()[7] += 1;
+    const Tensor mine[] = {net.shared, net.left, net.right};
+    const GradientReducer reducer(comm, mine);
+  });
+  for (const std::string& error : errors)
+    EXPECT_TRUE(contains(error, "a difference in 1 of 3: rank 2 differs from the others; first in '1 left'")) << error;
+}
+
 // Control: reductions in each rank's own graph order.
 TEST(GradientReducer, ControlWithoutItABranchThatReordersReductionsIsAnErrorAndNoHang) {
   const Comms comms = wrap(make_thread_comms(2, {.deadline = std::chrono::milliseconds(20'000)}), make_checking);

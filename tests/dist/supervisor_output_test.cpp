@@ -27,7 +27,7 @@ class BusyOutput : public Supervisor {
     options.error = error.get();
     const auto began = CommClock::now();
     const LaunchEnd end = launch(options);
-    EXPECT_LT(seconds_since(began), 5);
+    EXPECT_LT(seconds_since(began), 30) << "what froze the launcher froze it for good";
     return end;
   }
 };

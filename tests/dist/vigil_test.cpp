@@ -15,7 +15,7 @@ class VigilOfThree : public ::testing::Test {
  protected:
   struct Life {
     std::uint64_t progress = 0;
-    bool waiting = false;
+    bool waiting = false, left = false;
   };
 
   void beat(int rank) {
@@ -24,6 +24,7 @@ class VigilOfThree : public ::testing::Test {
                  .deadline = seconds(20),
                  .progress = lives_[rank].progress,
                  .waiting = lives_[rank].waiting,
+                 .left = lives_[rank].left,
                  .step = 37,
                  .place = fmt::format("pid {} on alpha", 100 + rank),
                  .doing = rank == 2 ? "evaluation" : ""},
@@ -101,6 +102,49 @@ TEST_F(VigilOfThree, APauseOfAllRanksIsForgiven) {
   EXPECT_EQ(pass(20), "");
 }
 
+// At the end of a job a silent rank is no pause of it: somebody waits for that end.
+TEST_F(VigilOfThree, WhoeverStaysBehindSilentlyIsNamedAfterItsDeadline) {
+  EXPECT_EQ(pass(10), "");
+  vigil_.leave(1, now_);
+  vigil_.leave(2, now_);
+  EXPECT_EQ(pass(60, {1, 2}), "");
+  const auto stopped = now_;
+  const std::string text = pass(60, {0, 1, 2});
+  EXPECT_TRUE(contains(text, "[supervision] rank 0 (pid 100 on alpha) has been silent for 20.5 s")) << text;
+  EXPECT_LE(now_ - stopped, seconds(23));
+}
+
+TEST_F(VigilOfThree, ARankThatHasLeftWorksAloneAsLongAsItLikes) {
+  lives_[1].left = lives_[2].left = lives_[1].waiting = true;  // rank 1 waits for the others to end
+  lives_[0].waiting = true;  // for rank 1, in a call; rank 2 has nothing to do with it
+  EXPECT_EQ(pass(200), "");
+  lives_[0] = {.waiting = true, .left = true};
+  EXPECT_EQ(pass(600), "");
+}
+
+// A finding ends the job, and with it the rank that still works.
+TEST_F(VigilOfThree, ASilentRankThatHasLeftIsNamedOnceNobodyWorksAnyMore) {
+  for (Life& life : lives_) life.left = true;
+  lives_[1].waiting = lives_[2].waiting = true;
+  EXPECT_EQ(pass(10), "");
+  EXPECT_EQ(pass(100, {1}), "");
+  lives_[0].waiting = true;
+  const std::string text = pass(4, {1});
+  EXPECT_TRUE(contains(text, "[supervision] rank 1 (pid 101 on alpha) has been silent for 10")) << text;
+}
+
+// Rank 1 is stopped in the middle of its work, but rank 0 does not need it any more; rank 2 only waits for the end.
+TEST_F(VigilOfThree, WhoeverOnlyWaitsForTheEndIsToldOnceNobodyWorks) {
+  lives_[2].left = lives_[2].waiting = true;
+  EXPECT_EQ(pass(10), "");
+  EXPECT_TRUE(contains(pass(20, {1}), "rank 1 (pid 101 on alpha) has been silent"));
+  EXPECT_TRUE(vigil_.may_be_told(0));
+  EXPECT_FALSE(vigil_.may_be_told(2));
+  lives_[0].left = lives_[0].waiting = true;
+  beat(0);
+  EXPECT_TRUE(vigil_.may_be_told(2));
+}
+
 TEST_F(VigilOfThree, APauseOfTheWatcherItselfIsForgiven) {
   lives_[0].waiting = true;
   EXPECT_EQ(pass(10), "");
@@ -142,13 +186,16 @@ TEST(Beats, AreReadAsWritten) {
                   .deadline = milliseconds(0),
                   .progress = 12,
                   .waiting = true,
+                  .left = true,
                   .step = 4,
                   .place = "pid 3 on a b",
                   .doing = "save"};
   const Beat again = *read_beat(write_beat(beat));
   EXPECT_EQ(write_beat(again), write_beat(beat));
   EXPECT_EQ(again.place, "pid 3 on a b");
-  for (const char* wrong : {"", "2", "0 0 0 0 0\n\n", "-1 0 0 0 0\n\n", "x y z"}) EXPECT_FALSE(read_beat(wrong).ok());
+  EXPECT_TRUE(again.waiting && again.left);
+  for (const char* wrong : {"", "2", "0 0 0 0 0 0\n\n", "-1 0 0 0 0 0\n\n", "x y z"})
+    EXPECT_FALSE(read_beat(wrong).ok());
 }
 
 }  // namespace

@@ -124,6 +124,19 @@ TEST_F(RankBody, DISABLED_HoldsUpTheOthers) {
   }
 }
 
+// One rank is done and stopped before its process ends; the other ends.
+TEST_F(RankBody, DISABLED_IsStoppedAtTheEnd) {
+  if (!is_rank()) GTEST_SKIP();
+  int rank = 0;
+  {
+    const World world = join_world(
+        {}, {.join_deadline = milliseconds(30'000), .heartbeat = milliseconds(400), .deadline = milliseconds(2'000)});
+    sum_of_ranks(world);
+    rank = world.info.rank;
+  }
+  if (rank == 1) ::kill(::getpid(), SIGSTOP);
+}
+
 struct Launched {
   LaunchEnd end;
   std::string out{}, err{};
@@ -206,6 +219,15 @@ TEST_P(Worlds, NameARankThatIsStoppedOrHungAndNoSurvivor) {
       EXPECT_TRUE(contains(launched.err.substr(at, 60), "] [supervision] rank 1 (pid ")) << launched.err;
     EXPECT_LT(launched.seconds, 10);
   }
+}
+
+TEST_P(Worlds, NameARankThatIsStoppedAfterItHasLeft) {
+  const auto launched = run("IsStoppedAtTheEnd", 2, GetParam());
+  EXPECT_EQ(launched.end.code, 1) << launched.err;
+  ASSERT_TRUE(launched.end.failed) << launched.err;
+  EXPECT_EQ(launched.end.failed->slot.rank, 1) << launched.err;
+  EXPECT_TRUE(contains(launched.err, fmt::format("starling: rank 1 (pid {} on ", launched.end.failed->pid)));
+  EXPECT_TRUE(contains(launched.err, "has been silent for ")) << launched.err;
 }
 
 TEST_P(Worlds, WaitForARankThatWorksAloneAsLongAsItReports) {

@@ -17,6 +17,7 @@
 #include "starling/dist/comm/checking/checking_comm.h"
 #include "starling/dist/comm/transport/gloo_comm.h"
 #include "starling/dist/comm/transport/mpi_comm.h"
+#include "starling/dist/launch/world.h"
 
 namespace starling::dist {
 namespace {
@@ -235,6 +236,40 @@ void one_fails(World& world) {
   comm->barrier().wait();
 }
 
+// Joins as users do, is done with the world, and goes on alone. Heartbeats are a second apart.
+void leave_and_work(void (*work)(int rank)) {
+  int rank = 0;
+  {
+    const starling::World world = join_world({}, {.backend = "mpi", .heartbeat = milliseconds(1'000)});
+    world.comm->barrier().wait();
+    rank = world.info.rank;
+  }
+  work(rank);
+}
+
+// For longer than three heartbeats, in which the others wait in MPI's exit.
+void export_alone(int rank) {
+  if (rank != 0) return;
+  std::this_thread::sleep_for(milliseconds(5'000));
+  fmt::print("rank 0 has exported\n");
+  std::fflush(stdout);
+}
+
+void works_alone_at_the_end(World&) { leave_and_work(export_alone); }
+
+void rank0_stopped_at_the_end(World&) {
+  leave_and_work([](int rank) {
+    if (rank == 0) ::raise(SIGSTOP);
+  });
+}
+
+void rank1_stopped_at_the_end(World&) {
+  leave_and_work([](int rank) {
+    if (rank == 1) ::raise(SIGSTOP);
+    export_alone(rank);
+  });
+}
+
 int run(const Arguments& arguments) {
   const std::map<std::string, std::function<void(World&)>> modes{{"transports", transports},
                                                                  {"messages_in_parts", messages_in_parts},
@@ -245,6 +280,9 @@ int run(const Arguments& arguments) {
                                                                  {"abort", abort_and_go_on},
                                                                  {"one_leaves", one_leaves},
                                                                  {"one_fails", one_fails},
+                                                                 {"works_alone_at_the_end", works_alone_at_the_end},
+                                                                 {"rank0_stopped_at_the_end", rank0_stopped_at_the_end},
+                                                                 {"rank1_stopped_at_the_end", rank1_stopped_at_the_end},
                                                                  {"mistakes", [](World& w) { mistakes(w, 1); }},
                                                                  {"some_mistakes", [](World& w) { mistakes(w, 17); }}};
   World world(arguments);

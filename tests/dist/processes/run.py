@@ -10,6 +10,7 @@ namespaces: gloo with two ranks that only a virtual link joins; skipped where th
 import argparse
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -83,6 +84,13 @@ def run_mpi(options):
         return 0 if process.returncode != 0 and named and seconds < 10 else 1
     if options.mode == "one_fails":  # its words are printed, and its exit code ends the others
         return 0 if process.returncode == 1 and "[rank 1] out of paper" in text else 1
+    exported = "rank 0 has exported" in text
+    if options.mode == "works_alone_at_the_end":
+        return 0 if process.returncode == 0 and exported else 1
+    if options.mode.endswith("_stopped_at_the_end"):  # named by those that wait, but not before rank 0 has exported
+        victim = int(options.mode[len("rank")])
+        named = re.search(rf"starling: \[supervision\] rank {victim} \(pid \d+ on \S+\) has been silent", text)
+        return 0 if process.returncode == 1 and named and exported == (victim != 0) else 1
     return 0 if process.returncode == 0 else 1
 
 

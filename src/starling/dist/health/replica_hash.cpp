@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "starling/base/error.h"
@@ -180,16 +181,36 @@ ReplicaReport compare_replicas(Comm& comm, std::span<const NamedTensor> tensors,
   return report;
 }
 
+namespace {
+
+std::string who_differs(const ReplicaReport& report, int ranks) {
+  return report.majority ? fmt::format("{} {} from the others", rank_names(report.odd),
+                                       report.odd.size() == 1 ? "differs" : "differ")
+                         : fmt::format("no majority among {} ranks", ranks);
+}
+
+}  // namespace
+
+void expect_equal_start(Comm& comm, std::span<const NamedTensor> tensors, std::string_view who) {
+  std::vector<NamedTensor> dense;
+  std::copy_if(tensors.begin(), tensors.end(), std::back_inserter(dense),
+               [](const NamedTensor& one) { return one.tensor.contiguous(); });
+  const ReplicaReport report = compare_replicas(comm, dense, {.name = "equal start"});
+  if (report.equal()) return;
+  fail(
+      "[{}] expected all ranks to begin with the same weights, got a difference in {} of {}: {}; first in '{}': {} "
+      "(seed "
+      "all ranks alike, or broadcast the weights of rank 0)",
+      who, report.differing, tensors.size(), who_differs(report, comm.size()), report.tensor, report.sides);
+}
+
 std::string check_replicas(Comm& comm, std::span<const NamedTensor> tensors, std::int64_t step, std::string_view what,
                            const CallOptions& options) {
   const ReplicaReport report = compare_replicas(comm, tensors, options);
   if (report.equal()) return report.hash;
-  const std::string who = report.majority ? fmt::format("{} {} from the others", rank_names(report.odd),
-                                                        report.odd.size() == 1 ? "differs" : "differ")
-                                          : fmt::format("no majority among {} ranks", comm.size());
   fail(
       "[replicas] expected the same {} on all ranks after step {}, got a difference in {} of {}: {}; first in '{}': {}",
-      what, step, report.differing, tensors.size(), who, report.tensor, report.sides);
+      what, step, report.differing, tensors.size(), who_differs(report, comm.size()), report.tensor, report.sides);
 }
 
 }  // namespace starling::dist

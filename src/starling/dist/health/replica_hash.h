@@ -32,4 +32,8 @@ ReplicaReport compare_replicas(Comm& comm, std::span<const NamedTensor> tensors,
 std::string check_replicas(Comm& comm, std::span<const NamedTensor> tensors, std::int64_t step,
                            std::string_view what = "weights", const CallOptions& options = {});
 
+// Same, for what is about to be trained: throws Error on all ranks if they would not begin with the same bits, which
+// averaged gradients never mend. `who`: the name that the message begins with. Tensors with strides are left out.
+void expect_equal_start(Comm& comm, std::span<const NamedTensor> tensors, std::string_view who);
+
 }  // namespace starling::dist

@@ -24,15 +24,15 @@ Beat beat_of(const Pulse& pulse, milliseconds deadline) {
 }
 
 std::string write_beat(const Beat& beat) {
-  return fmt::format("{} {} {} {} {}\n{}\n{}", beat.every.count(), beat.deadline.count(), beat.progress,
-                     beat.waiting ? 1 : 0, beat.step, beat.place, beat.doing);
+  return fmt::format("{} {} {} {} {} {}\n{}\n{}", beat.every.count(), beat.deadline.count(), beat.progress,
+                     beat.waiting ? 1 : 0, beat.left ? 1 : 0, beat.step, beat.place, beat.doing);
 }
 
 Result<Beat> read_beat(std::string_view text) {
   std::istringstream in{std::string(text)};
   std::int64_t every = 0, deadline = 0;
   Beat beat;
-  in >> every >> deadline >> beat.progress >> beat.waiting >> beat.step;
+  in >> every >> deadline >> beat.progress >> beat.waiting >> beat.left >> beat.step;
   if (!in || every <= 0 || deadline < 0) return failure("expected a heartbeat, got '{}'", text.substr(0, 100));
   in.ignore(1);
   std::getline(in, beat.place);
@@ -54,12 +54,19 @@ void Vigil::beat(int rank, Beat beat, Time now) {
   Rank& own = entry->second;
   if (fresh || beat.progress != own.last.progress) own.progressed = now;
   own.heard = now;
+  if (beat.left && !own.last.left) begin_anew(now);
   own.last = std::move(beat);
+  gone_.erase(rank);
 }
 
 void Vigil::leave(int rank, Time now) {
   if (ranks_.erase(rank) == 0) return;
-  for (auto& [number, other] : ranks_) other.progressed = now;
+  gone_.insert(rank);
+  begin_anew(now);
+}
+
+void Vigil::begin_anew(Time now) {
+  for (auto& [number, rank] : ranks_) rank.progressed = now;
 }
 
 std::optional<milliseconds> Vigil::period() const {
@@ -100,9 +107,8 @@ std::string Vigil::name(int rank) const {
   return place.empty() ? fmt::format("rank {}", rank) : fmt::format("rank {} ({})", rank, place);
 }
 
-// Several ranks fall silent together when their host does; if all do, nobody is left to be told.
+// Several ranks fall silent together when their host does.
 std::optional<Vigil::Finding> Vigil::silent(Time now) const {
-  if (now - newest() > shortest() * 3 / 2) return std::nullopt;  // perhaps all are, whose beats were not in step
   Finding finding;
   for (const auto& [number, rank] : ranks_) {
     if (now - rank.heard <= kMissed * rank.last.every) continue;
@@ -111,8 +117,33 @@ std::optional<Vigil::Finding> Vigil::silent(Time now) const {
       finding.text = silence_text(name(number), now - rank.heard, rank.last.every, rank.last.step);
     finding.ranks.push_back(number);
   }
-  if (finding.ranks.empty() || finding.ranks.size() == ranks_.size()) return std::nullopt;
+  if (finding.ranks.empty() || !may_be_found(finding.ranks, now)) return std::nullopt;
   return finding;
+}
+
+bool Vigil::may_be_found(const std::vector<int>& silent, Time now) const {
+  if (silent.size() == ranks_.size()) {
+    const auto forgiven = [&](const auto& one) {
+      const milliseconds deadline = one.second.last.deadline;
+      return deadline.count() == 0 || now - one.second.heard <= deadline;
+    };
+    return !gone_.empty() && std::none_of(ranks_.begin(), ranks_.end(), forgiven);
+  }
+  if (now - newest() > shortest() * 3 / 2) return false;  // perhaps all are, whose beats were not in step
+  const auto owes = [&](int rank) { return !ranks_.at(rank).last.left; };
+  return std::any_of(silent.begin(), silent.end(), owes) || !anybody_works(silent);
+}
+
+bool Vigil::anybody_works(const std::vector<int>& but) const {
+  return std::any_of(ranks_.begin(), ranks_.end(), [&](const auto& one) {
+    return !one.second.last.ends() && std::find(but.begin(), but.end(), one.first) == but.end();
+  });
+}
+
+bool Vigil::may_be_told(int rank) const {
+  const auto found = ranks_.find(rank);
+  const bool ends = found != ranks_.end() && found->second.last.ends();
+  return !ends || !anybody_works(finding_ ? finding_->ranks : std::vector<int>());
 }
 
 std::optional<Vigil::Finding> Vigil::stuck(Time now) const {
@@ -121,6 +152,7 @@ std::optional<Vigil::Finding> Vigil::stuck(Time now) const {
   std::string where;
   Seconds longest{0};
   for (const auto& [number, rank] : ranks_) {
+    if (rank.last.left && !rank.last.waiting) continue;  // it works alone, as long as it likes
     const bool late = rank.last.deadline.count() > 0 && now - rank.progressed > rank.last.deadline;
     if (!late) continue;
     longest = std::max<Seconds>(longest, now - rank.progressed);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,9 +23,12 @@ struct Beat {
   std::chrono::milliseconds deadline{300'000};  // for progress that others wait for; 0: none
   std::uint64_t progress = 0;                   // Pulse::count
   bool waiting = false;                         // for other ranks
+  bool left = false;                            // its world, in good order: only its silence counts
   std::int64_t step = -1;                       // last finished step; -1: none
   std::string place{};                          // "pid 4711 on alpha"
   std::string doing{};                          // "evaluation"; empty: nothing special
+
+  bool ends() const { return left && waiting; }  // its process only waits for the others to end
 };
 Beat beat_of(const Pulse& pulse, std::chrono::milliseconds deadline);
 std::string write_beat(const Beat& beat);
@@ -33,7 +37,9 @@ Result<Beat> read_beat(std::string_view text);
 // Judges by their heartbeats which rank of a job holds up the others. Two faults: silence, no beat for three times its
 // period (the process is stopped, cut off or dead); and no progress for the deadline though the heart beats (hung I/O,
 // an endless loop) while another rank waits that long. Pauses of the whole job are forgiven: a gap between two looks
-// means that the judge itself was stopped, and a time without any beat that everybody was. One thread at a time.
+// means that the judge itself was stopped, and a time without any beat that everybody was; once a rank has gone, those
+// that stay are forgiven for their deadline. A silent rank that has left its world owes the others nothing but its end:
+// it is found once all others that live wait for that, since a finding ends the job. One thread at a time.
 class Vigil {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -45,11 +51,15 @@ class Vigil {
   };
 
   void beat(int rank, Beat beat, Time now);
-  void leave(int rank, Time now);  // in good order; the others' time begins anew, as what they do may depend on it
+  void leave(int rank, Time now);  // it has gone; the others' time begins anew, as what they do may depend on it
 
   // Looks at all ranks. Call it at least every period(). The first finding stays.
   const std::optional<Finding>& look(Time now);
   std::optional<std::chrono::milliseconds> period() const;  // none: nobody beats
+
+  // True if this rank should be told what is found now. One that only waits for the others to end is told once nobody
+  // works any more: its own end, which follows, would be theirs.
+  bool may_be_told(int rank) const;
 
  private:
   struct Rank {
@@ -58,13 +68,17 @@ class Vigil {
   };
 
   void forgive(Time::duration gap, Time now);
+  void begin_anew(Time now);
   std::chrono::milliseconds shortest() const;
   Time newest() const;
   std::optional<Finding> silent(Time now) const;
+  bool may_be_found(const std::vector<int>& silent, Time now) const;
+  bool anybody_works(const std::vector<int>& but) const;
   std::optional<Finding> stuck(Time now) const;
   std::string name(int rank) const;
 
   std::map<int, Rank> ranks_;
+  std::set<int> gone_;
   Time looked_{};
   std::optional<Finding> finding_;
 };

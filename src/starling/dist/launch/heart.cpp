@@ -27,8 +27,8 @@ Heart::Heart(std::unique_ptr<StoreLine> line, HeartOptions options, std::shared_
       pulse_(std::move(pulse)),
       found_(std::move(found)),
       again_(std::move(again)),
-      stopping_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (!stopping_) fail("[heart] expected an event descriptor, got: {}", errno_text());
+      bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!bell_) fail("[heart] expected an event descriptor, got: {}", errno_text());
   // The first beat leaves at once: whoever is stopped from here on is missed.
   heard_ = looked_ = Clock::now();
   if (!send_beat(looked_)) line_.reset();
@@ -38,10 +38,35 @@ Heart::Heart(std::unique_ptr<StoreLine> line, HeartOptions options, std::shared_
 
 Heart::~Heart() {
   stop_ = true;
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const auto rung = ::write(stopping_.get(), &one, sizeof one);
+  ring();
   thread_.join();
   if (line_ != nullptr) (void)line_->send({.kind = Frame::Kind::bye}, Clock::now() + kFarewell);
+}
+
+void Heart::leave(std::function<void(const std::string&)> found) {
+  std::unique_lock lock(telling_);
+  found_ = std::move(found);
+  left_ = true;
+  ring();
+  if (!finding_.empty()) found_(finding_);
+  has_told_.wait_for(lock, options_.every, [this] { return left_told_; });
+}
+
+// The rendezvous knows, or will not.
+void Heart::tell_left() {
+  const std::lock_guard lock(telling_);
+  left_told_ = true;
+  has_told_.notify_all();
+}
+
+void Heart::wait_for_the_end() {
+  ending_ = true;
+  ring();
+}
+
+void Heart::ring() {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto rung = ::write(bell_.get(), &one, sizeof one);
 }
 
 void Heart::run() {
@@ -50,12 +75,14 @@ void Heart::run() {
     const auto now = Clock::now();
     forgive(now);
     if (now >= next) {
+      const bool left = left_;
       if (line_ == nullptr) join_again(now);
       if (line_ != nullptr && !send_beat(now)) line_.reset();  // closed, which is no silence
+      if (left) tell_left();
       next = now + options_.every;
     }
     judge_server(now);
-    listen(std::min(next, now + std::max(milliseconds(1), options_.every / 4)));
+    if (listen(std::min(next, now + std::max(milliseconds(1), options_.every / 4)))) next = now;
   }
 }
 
@@ -75,15 +102,23 @@ bool Heart::send_beat(Clock::time_point now) {
   Beat beat = beat_of(*pulse_, options_.deadline);
   beat.every = options_.every;
   beat.place = options_.place;
+  beat.left = left_;
+  if (beat.left) beat.waiting = ending_;
   return line_->send({.kind = Frame::Kind::beat, .value = write_beat(beat)}, now + options_.every).ok();
 }
 
-// Waits for answers until then, or until stopped.
-void Heart::listen(Clock::time_point until) {
+// Waits for answers until then. True if the bell has rung: the next beat is due, which says more than the last.
+bool Heart::listen(Clock::time_point until) {
   const auto left = std::chrono::ceil<milliseconds>(until - Clock::now()).count();
-  pollfd waits[] = {{stopping_.get(), POLLIN, 0}, {line_ != nullptr ? line_->socket.get() : -1, POLLIN, 0}};
+  pollfd waits[] = {{bell_.get(), POLLIN, 0}, {line_ != nullptr ? line_->socket.get() : -1, POLLIN, 0}};
   ::poll(waits, 2, static_cast<int>(std::max<std::int64_t>(0, left)));
-  if (line_ == nullptr || waits[1].revents == 0) return;
+  std::uint64_t times = 0;
+  const bool rung = ::read(bell_.get(), &times, sizeof times) > 0;
+  if (line_ != nullptr && waits[1].revents != 0) hear();
+  return rung;
+}
+
+void Heart::hear() {
   const auto answer = line_->answer(Clock::now() + options_.every);
   if (!answer) {
     line_.reset();
@@ -107,8 +142,9 @@ void Heart::judge_server(Clock::time_point now) {
 }
 
 void Heart::tell(const std::string& finding) {
-  if (told_) return;
-  told_ = true;
+  const std::lock_guard lock(telling_);
+  if (!finding_.empty()) return;
+  finding_ = finding;
   found_(finding);
 }
 

@@ -2,8 +2,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 
@@ -31,6 +33,14 @@ class Heart {
   Heart(std::unique_ptr<StoreLine> line, HeartOptions options, std::shared_ptr<const Pulse> pulse,
         std::function<void(const std::string& finding)> found, std::function<std::unique_ptr<StoreLine>()> again = {});
   ~Heart();  // says that this rank leaves in good order
+
+  // This rank has left its world in good order and may work on alone for as long as it likes: from now on only its
+  // silence counts, and `found` hears what is found, at once what has been. When this returns, the rendezvous has been
+  // told, if it listens, and the function given before is not called any more.
+  void leave(std::function<void(const std::string& finding)> found);
+  // The process of a rank that has left is about to end and waits for the others to do so.
+  void wait_for_the_end();
+
   Heart(const Heart&) = delete;
   Heart& operator=(const Heart&) = delete;
 
@@ -41,20 +51,26 @@ class Heart {
   void forgive(Clock::time_point now);
   void join_again(Clock::time_point now);
   bool send_beat(Clock::time_point now);
-  void listen(Clock::time_point until);
+  bool listen(Clock::time_point until);
+  void hear();
   void judge_server(Clock::time_point now);
   void tell(const std::string& finding);
+  void tell_left();
+  void ring();
 
   std::unique_ptr<StoreLine> line_;  // null: closed, in good order or not
   const HeartOptions options_;
   std::shared_ptr<const Pulse> pulse_;
+  std::mutex telling_;  // guards found_, finding_ and left_told_
+  std::condition_variable has_told_;
   std::function<void(const std::string&)> found_;
+  std::string finding_;  // empty: none so far
+  bool left_told_ = false;
   std::function<std::unique_ptr<StoreLine>()> again_;
-  UniqueFd stopping_;
-  std::atomic<bool> stop_{false};
+  UniqueFd bell_;  // wakes the thread
+  std::atomic<bool> stop_{false}, left_{false}, ending_{false};
   Clock::time_point heard_{}, looked_{};
   std::string server_place_;
-  bool told_ = false;
   bool over_ = false;  // the rendezvous has said good-bye
   std::thread thread_;
 };

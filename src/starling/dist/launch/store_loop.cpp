@@ -97,7 +97,7 @@ void StoreServer::Loop::run() {
   say_bye();
 }
 
-// Tells every heart at once what is found.
+// Tells the hearts at once what is found.
 void StoreServer::Loop::look_after_ranks() {
   const auto& found = vigil_.look(Clock::now());
   if (!found || finding()) return;
@@ -106,7 +106,7 @@ void StoreServer::Loop::look_after_ranks() {
     finding_ = found;
   }
   for (Peer& peer : peers_) {
-    if (!peer.beats || peer.gone) continue;
+    if (!peer.beats || peer.gone || !vigil_.may_be_told(static_cast<int>(peer.hello.rank))) continue;
     reply(peer, Frame::Kind::done, found->text);
     write(peer);
   }
@@ -127,9 +127,11 @@ void StoreServer::Loop::take_beat(Peer& peer, const Frame& frame) {
     return;
   }
   peer.beats = true;
-  vigil_.beat(static_cast<int>(peer.hello.rank), std::move(*beat), Clock::now());
+  const auto rank = static_cast<int>(peer.hello.rank);
+  vigil_.beat(rank, std::move(*beat), Clock::now());
   const auto found = finding();
-  peer.out += peer.sent.close({.kind = Frame::Kind::done, .key = place_, .value = found ? found->text : ""});
+  const bool told = found && vigil_.may_be_told(rank);
+  peer.out += peer.sent.close({.kind = Frame::Kind::done, .key = place_, .value = told ? found->text : ""});
 }
 
 std::optional<Vigil::Finding> StoreServer::Loop::finding() const {

@@ -10,6 +10,7 @@
 #include "starling/dist/comm/threads/threads_comm.h"
 #include "starling/dist/comm/transport/mpi_comm.h"
 #include "starling/dist/launch/connect.h"
+#include "starling/dist/launch/exit_watch.h"
 #include "starling/dist/launch/heart.h"
 #include "starling/dist/launch/hosts.h"
 #include "starling/dist/launch/last_words.h"
@@ -64,7 +65,7 @@ struct Joining {
 
   explicit Joining(const WorldOptions& given);
   void meet_at(const std::string& address, const std::string& secret, bool serve);
-  void beat();
+  void beat(bool over_mpi);
   std::unique_ptr<Comm> meet_over_mpi();
 };
 
@@ -130,8 +131,9 @@ std::unique_ptr<Comm> Joining::meet_over_mpi() {
   return comm;
 }
 
-// Begins the heartbeats of a connected rank. What they find breaks the communicator, and all groups split from it.
-void Joining::beat() {
+// Begins the heartbeats of a connected rank. What they find breaks the communicator, and all groups split from it. They
+// go on beyond the world where a rendezvous does, too: the launcher's, or the one that MPI's ranks made for this run.
+void Joining::beat(bool over_mpi) {
   if (connect.pulse == nullptr) return;
   const auto found = [comm = std::weak_ptr<Comm>(world.comm)](const std::string& finding) {
     if (const auto there = comm.lock()) there->abort(finding);
@@ -144,6 +146,8 @@ void Joining::beat() {
                          .place = fmt::format("pid {} on {}", ::getpid(), world.host),
                          .served_by_rank0 = !launched},
       connect.pulse, found, [store = world.ties->store] { return store->line_at_once(); });
+  if (launched || over_mpi) world.heart = dist::watch_until_exit(std::move(world.heart), world.ties);
+  if (over_mpi) dist::when_mpi_waits_at_exit(dist::wait_under_watch);
 }
 
 milliseconds call_deadline(const WorldOptions& options) {
@@ -202,9 +206,11 @@ World join_world(const dist::ProcessFlags& flags, const WorldOptions& options) {
   const bool automatic = joining.connect.backend == dist::WorldBackend::automatic;
   const bool launched = joining.launched;
   std::unique_ptr<Comm> mpi;
+  bool over_mpi = false;
   if (joining.connect.backend == dist::WorldBackend::mpi ||
       (automatic && !launched && started_by_mpi(world.info, joining.variables))) {
     mpi = joining.meet_over_mpi();
+    over_mpi = true;
   } else {
     check(!world.info.address.empty(),
           "[world] expected STARLING_ADDRESS, host:port where rank 0 listens, since {} brings no rendezvous of its own "
@@ -218,7 +224,7 @@ World join_world(const dist::ProcessFlags& flags, const WorldOptions& options) {
   world.info.local_rank = connected.hosts.local_rank();
   world.info.local_world = connected.hosts.local_world();
   world.comm = std::move(connected.comm);
-  joining.beat();
+  joining.beat(over_mpi);
   return std::move(world);
 }
 

@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "starling/base/error.h"
+#include "starling/dist/health/replica_hash.h"
 #include "starling/dist/strategy/rank_program.h"
+#include "starling/graph/dependencies.h"
 #include "starling/tensor/allocator.h"
 #include "starling/tensor/bytes.h"
 
@@ -20,8 +22,15 @@ class AllReduceProgram final : public runtime::Program {
                    const runtime::BuildOptions& build, const dist::RankProgramOptions& options)
       : comm_(std::move(comm)), part_(global, container, build, options) {}
 
+  // Before its first run the program looks whether ranks hold the same in these.
+  void expect_equal(std::vector<NamedTensor> variables) {
+    if (!graph::comm_groups(part_.graph()).empty()) unlooked_ = std::move(variables);
+  }
+
   void run(std::span<const Tensor> inputs, std::span<const Tensor> outputs) override {
     part_.expect_rows(inputs);
+    if (const auto variables = std::exchange(unlooked_, {}); !variables.empty())
+      dist::expect_equal_start(*comm_, variables, "allreduce");
     part_.run(inputs, outputs);
   }
   const graph::Graph& graph() const override { return part_.graph(); }
@@ -39,7 +48,15 @@ class AllReduceProgram final : public runtime::Program {
  private:
   std::shared_ptr<Comm> comm_;
   dist::RankProgram part_;
+  std::vector<NamedTensor> unlooked_;
 };
+
+std::vector<NamedTensor> variables_of(const graph::Graph& graph, const Container& container) {
+  const std::vector<Tensor> tensors = container.bind(graph);
+  std::vector<NamedTensor> named;
+  for (std::size_t i = 0; i < tensors.size(); ++i) named.push_back({graph.variables[i].name, tensors[i]});
+  return named;
+}
 
 // Moves the tensor's storage into the arena, so that collectives on it make no copies. Views of larger storage stay.
 void move_to(const std::shared_ptr<Allocator>& arena, const Tensor& tensor) {
@@ -116,15 +133,17 @@ std::unique_ptr<runtime::Program> AllReduce::build(const graph::Graph& global, c
                                       .shards = shards(),
                                       .shard_order = options_.shard_order,
                                       .local_gradients = local_gradients};
-  if (coded_.none()) return std::make_unique<AllReduceProgram>(shared_comm(), global, container, build, rank);
-  build.program.disable.insert("shared_updates");  // which would choose a way of its own for dense layers
-  const graph::Graph coded = coded_.rewrite(global, Symbol(dist::split_group(rank)));
+  if (!coded_.none()) build.program.disable.insert("shared_updates");  // chooses a way of its own for dense layers
+  const graph::Graph coded = coded_.none() ? global : coded_.rewrite(global, Symbol(dist::split_group(rank)));
   Container with_states = container;
-  coded_.bind(with_states);
-  return std::make_unique<AllReduceProgram>(shared_comm(), coded, with_states, build, rank);
+  if (!coded_.none()) coded_.bind(with_states);
+  auto made = std::make_unique<AllReduceProgram>(shared_comm(), coded, with_states, build, rank);
+  if (!begun_ && !local_gradients) made->expect_equal(variables_of(global, container));
+  return made;
 }
 
 void AllReduce::begin(const dist::TrainedState& state) {
+  begun_ = true;
   if (const auto arena = comm().arena()) {
     for (const auto& tensors : {state.weights, state.optimizer}) {
       for (const auto& [name, tensor] : tensors) move_to(arena, tensor);

@@ -22,7 +22,8 @@ struct AllReduceOptions {
 // Synchronous data parallelism on one rank: each step is one global program, of which this rank runs its part. Weights
 // are replicated, batches are split by rows, and the resulting partial gradients become all-reduces, which overlap with
 // the backward pass. Means are those of the whole batch, however uneven the rows, and a rank without rows makes the
-// same calls as the others.
+// same calls as the others. Without begin(), which gives all ranks the values of rank 0, the first run of a program
+// that communicates looks whether its variables are equal on all ranks.
 class AllReduce final : public dist::RankStrategy {
  public:
   AllReduce(std::shared_ptr<Comm> comm, AllReduceOptions options);
@@ -52,6 +53,7 @@ class AllReduce final : public dist::RankStrategy {
 
   AllReduceOptions options_;
   dist::CodedGradients coded_;
+  bool begun_ = false;
   std::uint64_t steps_ = 0;
   double samples_ = 0;
 };

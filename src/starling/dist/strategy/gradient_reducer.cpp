@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "starling/base/error.h"
+#include "starling/dist/health/replica_hash.h"
 #include "starling/kernels/eager.h"
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/row_sparse.h"
@@ -83,6 +84,11 @@ void GradientReducer::agree() const {
           r, parameters_.size() - 1 - i, comm_.rank(), describe(parameters_[i].tensor));
     }
   }
+  std::vector<NamedTensor> named;  // names of parameters need not be unique
+  for (std::size_t i = 0; i < parameters_.size(); ++i)
+    named.push_back(
+        {fmt::format("{} {}", parameters_.size() - 1 - i, parameters_[i].tensor.name()), parameters_[i].tensor});
+  dist::expect_equal_start(comm_, named, "gradient_reducer");
 }
 
 void GradientReducer::make_buckets(const GradientReducerOptions& options) {

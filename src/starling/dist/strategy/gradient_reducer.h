@@ -31,8 +31,8 @@ struct GradientReducerOptions {
 // call; one thread per rank.
 class GradientReducer {
  public:
-  // Collective: all ranks must give the same parameters (names, types, order), else all throw, naming the first that
-  // differs.
+  // Collective: all ranks must give the same parameters (names, types, order, bits), else all throw, naming the first
+  // that differs.
   GradientReducer(Comm& comm, std::span<const Tensor> parameters, const GradientReducerOptions& options = {});
   ~GradientReducer();  // between begin() and finish(): breaks the group, since other ranks wait for this one
   GradientReducer(const GradientReducer&) = delete;

@@ -8,6 +8,7 @@
 #include "starling/base/file.h"
 #include "starling/base/folder.h"
 #include "starling/data/datasets/transformed_dataset.h"
+#include "starling/dist/comm/pulse.h"
 #include "starling/nn/normalize.h"
 #include "starling/ops/api/random.h"
 #include "starling/train/callbacks/checkpoints.h"
@@ -274,6 +275,9 @@ TrainResult train_rank(const Job& job, JobData data, const TrainOptions& options
   } else if (result.beyond) {
     return result;
   } else if (leads && !result.stopped && job.train.export_model) {
+    // The other ranks may wait for this one's end, and an export cannot tell how far it is.
+    const dist::Pulse::Uncounted exporting(setup.strategy ? setup.strategy->comm().pulse() : nullptr);
+    const dist::Pulse::Doing doing(setup.strategy ? setup.strategy->comm().pulse() : nullptr, "export");
     // A network that cannot be exported must not make the training fail.
     prepared.net->to(kCpu);  // saved models are traced where they are most likely to run
     const auto exported = attempt([&] { export_model(prepared, folder, about(result.summary)).value(); });

@@ -28,8 +28,12 @@ bool has_mpi();
 // World of all processes started together by mpirun or srun. Collective, blocks until all have joined. The first call
 // of a process initialises MPI, with threads; nothing else does. At exit, a process with status 0 waits for the others
 // and finalises MPI; one with another status exits at once, and its starter ends the rest of the job. MPI cannot
-// survive a lost process: its starter ends the others.
+// survive a lost process: its starter ends the others; a stopped one is for when_mpi_waits_at_exit to find.
 std::shared_ptr<Transport> make_mpi_transport(const MpiOptions& options = {});
+
+// Called, once, when this process is about to exit and begins to wait for the others, who may never come; neither that
+// wait nor MPI's own has a deadline. Replaces the function given before.
+void when_mpi_waits_at_exit(std::function<void()> called);
 
 std::unique_ptr<Comm> make_mpi_comm(const MpiOptions& options = {}, const TransportCommOptions& how = {});
 

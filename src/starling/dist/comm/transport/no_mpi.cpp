@@ -9,4 +9,6 @@ std::shared_ptr<Transport> make_mpi_transport(const MpiOptions&) {
   fail("[mpi] expected a build with MPI (libopenmpi-dev) to run under mpirun or srun, got one without");
 }
 
+void when_mpi_waits_at_exit(std::function<void()>) {}
+
 }  // namespace starling::dist

@@ -285,6 +285,10 @@ class MpiTransport final : public Transport {
 
 bool has_mpi() { return true; }
 
+void when_mpi_waits_at_exit(std::function<void()> called) {
+  mpi::Session::get(CommClock::now()).before_waiting(std::move(called));
+}
+
 std::shared_ptr<Transport> make_mpi_transport(const MpiOptions& options) {
   // MPI counts are int.
   check(options.longest >= 1 && options.longest <= std::numeric_limits<int>::max(),

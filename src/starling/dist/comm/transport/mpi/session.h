@@ -28,6 +28,9 @@ class Session {
   // process ends: MPI might deliver messages of a freed communicator to a new one that reuses its id.
   MPI_Comm new_world(CommTime until, const std::function<bool()>& stop = {});
 
+  // Has this called before finish() waits for the others.
+  void before_waiting(std::function<void()> called);
+
   // Marks MPI as unusable: a group broke while MPI may still write into buffers already returned to callers.
   void tear(const std::string& why) { torn_ = why; }
 
@@ -39,6 +42,7 @@ class Session {
   int rank_ = 0, size_ = 1, largest_tag_ = 32767;
   bool ours_ = false;
   std::string torn_;
+  std::function<void()> before_waiting_;
 };
 
 // Throws "[mpi] <what>: <MPI's message>" unless code is MPI_SUCCESS.

@@ -1,0 +1,70 @@
+#include "starling/dist/launch/exit_watch.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <mutex>
+#include <string>
+
+#include "starling/dist/launch/last_words.h"
+
+namespace starling::dist {
+namespace {
+
+struct Watch {
+  std::mutex mutex;
+  std::shared_ptr<void> ties;  // goes after the heart
+  std::shared_ptr<Heart> heart;
+  std::string finding;  // empty: none so far
+  bool waits = false;   // the process, for the others to end
+};
+
+Watch& watch() {
+  static Watch& one = *new Watch;  // leaked: the heart beats until the process has ended
+  return one;
+}
+
+[[noreturn]] void end_with(const std::string& finding) {
+  fmt::print(stderr, "starling: {}\n", finding);
+  write_failure();
+  std::fflush(stderr);
+  std::_Exit(1);
+}
+
+void found(const std::string& finding) {
+  const std::lock_guard lock(watch().mutex);
+  watch().finding = finding;
+  if (watch().waits) end_with(finding);
+}
+
+}  // namespace
+
+std::shared_ptr<Heart> watch_until_exit(std::shared_ptr<Heart> heart, std::shared_ptr<void> ties) {
+  Heart* const own = heart.get();
+  std::shared_ptr<Heart> kept = heart;
+  {
+    const std::lock_guard lock(watch().mutex);
+    std::swap(watch().heart, kept);
+    std::swap(watch().ties, ties);
+    watch().finding.clear();
+  }
+  kept.reset();  // may wait for its thread, which may be about to tell
+  ties.reset();
+  return {own, [heart = std::move(heart)](Heart*) { heart->leave(found); }};
+}
+
+void wait_under_watch() {
+  std::shared_ptr<Heart> heart;
+  {
+    const std::lock_guard lock(watch().mutex);
+    heart = watch().heart;
+  }
+  if (heart == nullptr) return;
+  heart->leave(found);  // in case that its world is still there
+  const std::lock_guard lock(watch().mutex);
+  if (!watch().finding.empty()) end_with(watch().finding);
+  watch().waits = true;
+  heart->wait_for_the_end();
+}
+
+}  // namespace starling::dist

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <memory>
+
+#include "starling/dist/launch/heart.h"
+
+namespace starling::dist {
+
+// Keeps this process supervised beyond its world, until it ends: its starter still waits for that, and so do the other
+// ranks where MPI has them end together. `ties` is what the heart needs (the rendezvous of rank 0, say). Returns the
+// heart for the World: releasing it means that the rank has left in good order. One world at a time: a heart kept
+// before is let go.
+std::shared_ptr<Heart> watch_until_exit(std::shared_ptr<Heart> heart, std::shared_ptr<void> ties);
+
+// This process has nothing left to do but to wait for the others to end, in ways that cannot be interrupted: from now
+// on what the hearts find is written to stderr and ends it with code 1, also what they have found before. Nothing
+// without a watch.
+void wait_under_watch();
+
+}  // namespace starling::dist
