@@ -133,6 +133,20 @@ void check_topology(DistributeJob& job, const ConfigNode& node) {
     given.refuse("a strategy for what is between groups, such as local_sgd", fmt::format("{}", job.strategy.name));
 }
 
+// Checks what state stored in pieces cannot be combined with.
+void check_zero(const Job& job, const ConfigNode& node) {
+  const nlohmann::json options = job.distribute.strategy.json();
+  const std::int64_t zero = options.value("zero", std::int64_t{0});
+  if (zero == 0) return;
+  const auto given = options_of(node).find("zero");
+  const ConfigNode& place = given ? *given : node;
+  const std::string got = std::to_string(zero);
+  if (options.value("deterministic", false))
+    place.refuse("zero: 0 with deterministic: true, whose shards are added whole on every worker", got);
+  if (zero == 3 && job.train.average)
+    place.refuse("at most zero: 2 with train.average, which is of whole weights", got);
+}
+
 // Checks that sections are consistent with each other.
 void check_pieces(const Job& job, const ConfigNode& node) {
   const DistributeJob& d = job.distribute;
@@ -221,6 +235,7 @@ Job read_job(const ConfigNode& top) {
   job.source = top;
   for (const auto& read : readers()) read(top, job);
   check_pieces(job, section(top, "distribute"));
+  check_zero(job, section(top, "distribute"));
   return job;
 }
 
