@@ -180,9 +180,13 @@ CompiledFunction::Entry& CompiledFunction::entry_for(std::span<const Tensor> arg
 namespace {
 
 // A gradient slot that eager code has cleared restarts from zero.
-void reattach(const Tensor& variable, const Tensor& slot) {
+void reattach(const Tensor& variable, const Tensor& slot, runtime::Strategy& strategy) {
   const Tensor now = variable.grad();
   if (now.defined() && same(now, slot)) return;
+  if (!slot.impl()->storage && !now.defined()) {
+    strategy.clear(slot);
+    return variable.set_grad(slot);
+  }
   copy_into(slot, now.defined() ? kernels::densify(now) : zeros(slot.shape(), slot.dtype(), slot.device()));
   variable.set_grad(slot);
 }
@@ -227,8 +231,10 @@ TensorList CompiledFunction::run(std::span<const Tensor> arguments, std::int64_t
       entry.inputs.back() = apart_from(variable.tensor, entry.inputs.back());
   }
   for (const auto& hidden : entry.traced.hidden_inputs) entry.inputs.push_back(kernels::densify(hidden));
-  for (std::size_t i = 0; i < entry.slots.size(); ++i) reattach(entry.traced.accumulating[i], entry.slots[i]);
-  for (std::size_t i = 0; i < entry.used.size(); ++i) reattach(entry.traced.consuming[i], entry.used[i]);
+  for (std::size_t i = 0; i < entry.slots.size(); ++i)
+    reattach(entry.traced.accumulating[i], entry.slots[i], *state_->strategy);
+  for (std::size_t i = 0; i < entry.used.size(); ++i)
+    reattach(entry.traced.consuming[i], entry.used[i], *state_->strategy);
   for (std::size_t i = 0; i < entry.outputs.size(); ++i) {
     Tensor& out = entry.outputs[i];
     if (out.defined() && out.impl()->use_count() == 1 && out.impl()->storage->use_count() == 1) {

@@ -101,6 +101,10 @@ BuiltProgram build_program(const graph::Graph& global, const graph::PassContext&
   return built;
 }
 
+void Strategy::clear(const Tensor& slot) {
+  fail("[{}] expected the gradient slot '{}' to have memory, got none", name(), slot.name());
+}
+
 std::unique_ptr<Program> SingleStrategy::build(const graph::Graph& global, const Container& container,
                                                const BuildOptions& options) {
   return std::make_unique<SingleProgram>(global, container, options);

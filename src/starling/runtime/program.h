@@ -42,6 +42,8 @@ class Strategy {
   virtual std::string name() const = 0;
   virtual std::unique_ptr<Program> build(const graph::Graph& global, const Container& container,
                                          const BuildOptions& options) = 0;
+  // Empties a gradient slot without memory, which this strategy stores in pieces. Throws if it does not.
+  virtual void clear(const Tensor& slot);
 };
 
 // One rank, no communication.

@@ -95,6 +95,10 @@ void* Tensor::raw(Where where) const {
   }
   if (impl.row_sparse) [[unlikely]]
     materialize(*impl_);
+  if (!impl.storage) [[unlikely]] {
+    fail("[tensor] expected '{}' to have memory here, got a {} of which every rank stores a piece ({}:{})", name(),
+         to_string(type()), where.file_name(), where.line());
+  }
   return impl.address();
 }
 

@@ -7,6 +7,7 @@
 
 #include "starling/base/error.h"
 #include "starling/dist/health/replica_hash.h"
+#include "starling/dist/strategy/gradient_slots.h"
 #include "starling/dist/strategy/rank_program.h"
 #include "starling/graph/dependencies.h"
 #include "starling/tensor/allocator.h"
@@ -71,6 +72,37 @@ void move_to(const std::shared_ptr<Allocator>& arena, const Tensor& tensor) {
   impl.offset = 0;
 }
 
+// Marks the reads of variables that are stored in pieces.
+graph::Graph with_pieces(graph::Graph global, const dist::ShardedState& sharded) {
+  for (graph::NodeId id = 0; id < global.size(); ++id) {
+    const graph::Node& node = global.node(id);
+    if (!graph::is_op(node, "variable")) continue;
+    const Tensor& tensor = global.variables[static_cast<std::size_t>(graph::source_index(node))].tensor;
+    if (tensor.defined() && sharded.piece(tensor) != nullptr) global.value(node.out[0]).layouts = {Layout::split(0)};
+  }
+  return global;
+}
+
+// The tensors that a program of this rank reads and writes.
+Container with_pieces(const Container& container, const dist::ShardedState& sharded) {
+  Container local;
+  for (const auto& [name, tensor] : container.entries()) local.set(name, sharded.local(tensor));
+  return local;
+}
+
+std::vector<NamedTensor> with_memory(const std::vector<NamedTensor>& tensors) {
+  std::vector<NamedTensor> here;
+  std::copy_if(tensors.begin(), tensors.end(), std::back_inserter(here),
+               [](const NamedTensor& one) { return static_cast<bool>(one.tensor.impl()->storage); });
+  return here;
+}
+
+double bytes_here(const std::vector<NamedTensor>& tensors, const dist::ShardedState& sharded) {
+  double bytes = 0;
+  for (const auto& [name, tensor] : tensors) bytes += static_cast<double>(bytes_of(sharded.local(tensor)));
+  return bytes;
+}
+
 // True if compute threads occupy all cores: processes that share memory reduce with their own cores, so a comm lane
 // beside them would only interrupt one.
 bool cores_are_taken(const Comm& comm, int threads) {
@@ -82,7 +114,11 @@ bool cores_are_taken(const Comm& comm, int threads) {
 
 Settings AllReduceOptions::settings() {
   using O = AllReduceOptions;
-  return {setting("deterministic", &O::deterministic,
+  return {setting("zero", &O::zero,
+                  "state of which every worker stores a piece: 1 optimizer state, 2 also gradients added up over "
+                  "batches, 3 also weights",
+                  {.min = 0, .max = 3}),
+          setting("deterministic", &O::deterministic,
                   "the same bits for any number of workers: gradients of logical shards are added in shard order"),
           setting("shards", &O::shards, "logical shards of the deterministic mode", {.min = 1, .max = 4096}),
           setting("overlap", &O::overlap, "reduce gradients while the backward pass goes on"),
@@ -93,7 +129,15 @@ Settings AllReduceOptions::settings() {
 }
 
 AllReduce::AllReduce(std::shared_ptr<Comm> comm, AllReduceOptions options)
-    : dist::RankStrategy(std::move(comm)), options_(std::move(options)), coded_(options_.codec, rank(), world()) {
+    : dist::RankStrategy(std::move(comm)),
+      options_(std::move(options)),
+      coded_(options_.codec, rank(), world()),
+      sharded_(rank(), world()) {
+  check(options_.zero >= 0 && options_.zero <= 3, "[allreduce] expected zero of 0 to 3, got {}", options_.zero);
+  check(options_.zero == 0 || !options_.deterministic,
+        "[allreduce] expected zero: 0 with deterministic, whose shards are added whole, got {}", options_.zero);
+  check(options_.zero == 0 || coded_.none(),
+        "[allreduce] expected zero: 0 with a codec, which sends whole gradients to all workers, got {}", options_.zero);
   check(!options_.deterministic || options_.shards >= world(),
         "[allreduce] expected at least as many logical shards as workers, got {} for {}", options_.shards, world());
   check(
@@ -104,7 +148,8 @@ AllReduce::AllReduce(std::shared_ptr<Comm> comm, AllReduceOptions options)
 
 std::string AllReduce::name() const {
   const std::string codec = coded_.none() ? "" : ", " + options_.codec.chosen.name;
-  return fmt::format("allreduce({} ranks{}{})", world(), options_.deterministic ? ", deterministic" : "", codec);
+  const std::string zero = options_.zero > 0 ? fmt::format(", zero {}", options_.zero) : "";
+  return fmt::format("allreduce({} ranks{}{}{})", world(), options_.deterministic ? ", deterministic" : "", codec, zero);
 }
 
 std::unique_ptr<runtime::Program> AllReduce::build(const graph::Graph& global, const Container& container,
@@ -127,30 +172,62 @@ std::unique_ptr<runtime::Program> AllReduce::build(const graph::Graph& global, c
   program.first_bucket_bytes = std::min(program.first_bucket_bytes, program.bucket_bytes);
   // Shared updates exchange rows of weights: fast through memory, but over a network gradients are sent earlier and
   // overlap better.
-  if (!comm().capabilities().direct_memory) program.disable.insert("shared_updates");
+  if (!comm().capabilities().direct_memory || zero() > 0) program.disable.insert("shared_updates");
+  if (!coded_.none()) program.disable.insert("shared_updates");  // which would choose a way of its own for dense layers
+  keep_slots(global);
   const dist::RankProgramOptions rank{.comm = &comm(),
                                       .world = options.world,
                                       .shards = shards(),
                                       .shard_order = options_.shard_order,
                                       .local_gradients = local_gradients};
-  if (!coded_.none()) build.program.disable.insert("shared_updates");  // chooses a way of its own for dense layers
   const graph::Graph coded = coded_.none() ? global : coded_.rewrite(global, Symbol(dist::split_group(rank)));
-  Container with_states = container;
-  if (!coded_.none()) coded_.bind(with_states);
-  auto made = std::make_unique<AllReduceProgram>(shared_comm(), coded, with_states, build, rank);
+  Container local = with_pieces(container, sharded_);
+  if (!coded_.none()) coded_.bind(local);
+  auto made = std::make_unique<AllReduceProgram>(shared_comm(), with_pieces(coded, sharded_), local, build, rank);
   if (!begun_ && !local_gradients) made->expect_equal(variables_of(global, container));
   return made;
 }
 
+// Gradients of several batches are added up in slots, which are made when a program is traced.
+void AllReduce::keep_slots(const graph::Graph& global) {
+  for (const Tensor& slot : dist::gradient_slots(global)) {
+    const auto known = [&](const Tensor& other) { return same(other, slot); };
+    if (std::any_of(slots_.begin(), slots_.end(), known)) continue;
+    slots_.push_back(slot);
+    if (zero() >= 2 && sharded_.fits(slot)) sharded_.cut(slot);
+  }
+}
+
 void AllReduce::begin(const dist::TrainedState& state) {
   begun_ = true;
+  state_ = state;
+  dist::TrainedState here = state;
+  for (auto* tensors : {&here.weights, &here.buffers, &here.optimizer}) *tensors = with_memory(*tensors);
+  const auto is_cut = [&](const Tensor& tensor, int from) { return zero() >= from && sharded_.fits(tensor); };
   if (const auto arena = comm().arena()) {
-    for (const auto& tensors : {state.weights, state.optimizer}) {
-      for (const auto& [name, tensor] : tensors) move_to(arena, tensor);
+    for (const auto& [name, tensor] : here.weights) {
+      if (!is_cut(tensor, 3)) move_to(arena, tensor);
+    }
+    for (const auto& [name, tensor] : here.optimizer) {
+      if (!is_cut(tensor, 1)) move_to(arena, tensor);
     }
   }
   coded_.begin(state.weights, comm());
-  dist::RankStrategy::begin(state);
+  dist::RankStrategy::begin(here);
+  for (const auto& [name, tensor] : here.optimizer) {
+    if (is_cut(tensor, 1)) sharded_.cut(tensor);
+  }
+  for (const auto& [name, tensor] : here.weights) {
+    if (is_cut(tensor, 3)) sharded_.cut(tensor);
+  }
+}
+
+void AllReduce::show() {
+  for (const auto& [name, tensor] : state_.weights) sharded_.show(tensor, comm());
+}
+
+void AllReduce::unshow() {
+  for (const auto& [name, tensor] : state_.weights) sharded_.hide(tensor);
 }
 
 void AllReduce::after_update(std::int64_t /*step*/, double weight) {
@@ -166,11 +243,16 @@ std::vector<dist::LawCounter> AllReduce::counters() const {
     calls += one.calls;
     bytes += one.bytes_sent;
   }
+  std::vector<NamedTensor> slots;
+  for (const Tensor& slot : slots_) slots.push_back({slot.name(), slot});
   return {{"steps", static_cast<double>(steps_)},
           {"samples", samples_},
           {"reductions", static_cast<double>(calls)},
           {"reduced_bytes_sent", static_cast<double>(bytes)},
-          {"sent_by_factors", static_cast<double>(coded_.by_factors())}};
+          {"sent_by_factors", static_cast<double>(coded_.by_factors())},
+          {"weight_bytes", bytes_here(state_.weights, sharded_)},
+          {"gradient_bytes", bytes_here(slots, sharded_)},
+          {"optimizer_bytes", bytes_here(state_.optimizer, sharded_)}};
 }
 
 }  // namespace starling

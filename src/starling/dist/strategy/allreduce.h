@@ -16,6 +16,9 @@ struct AllReduceOptions {
   int threads = 0;                    // threads of this rank; 0: those of the build options
   dist::CodecChoice codec = {};       // wire form of gradients; not in deterministic mode
   std::string shard_order = "shard";  // "tree" adds per worker first; for experiments, loses bitwise equality
+  // State that every rank stores a piece of, instead of all (ZeRO): 1 optimizer state, 2 also gradients that are added
+  // up over several batches, 3 also weights, which are gathered where they are used. Not with `deterministic`.
+  std::int64_t zero = 0;
   static Settings settings();
 };
 
@@ -24,6 +27,9 @@ struct AllReduceOptions {
 // the backward pass. Means are those of the whole batch, however uneven the rows, and a rank without rows makes the
 // same calls as the others. Without begin(), which gives all ranks the values of rank 0, the first run of a program
 // that communicates looks whether its variables are equal on all ranks.
+//
+// With `zero` tensors of the trained state are stored in pieces (ShardedState::fits): gradients are scattered, each
+// rank updates its pieces, and weights are gathered after the update or, stored in pieces too, before every use.
 class AllReduce final : public dist::RankStrategy {
  public:
   AllReduce(std::shared_ptr<Comm> comm, AllReduceOptions options);
@@ -38,7 +44,8 @@ class AllReduce final : public dist::RankStrategy {
   bool keeps_local_gradients() const override { return shards() == 0; }
   std::unique_ptr<runtime::Program> build_part(const graph::Graph& global, const Container& container,
                                                const runtime::BuildOptions& options) override;
-  // Moves weights and optimizer state into the communicator's arena, if it has one, so that other ranks can read them.
+  // Moves weights and optimizer state into the communicator's arena, if it has one, so that other ranks can read them,
+  // and cuts what is stored in pieces.
   void begin(const dist::TrainedState& state) override;
   // What the codec keeps; with another number of ranks all of it together, in equal shares.
   std::vector<NamedTensor> tensors() const override { return coded_.tensors(); }
@@ -47,13 +54,25 @@ class AllReduce final : public dist::RankStrategy {
   void after_update(std::int64_t step, double weight) override;
   std::vector<dist::LawCounter> counters() const override;
 
+  const dist::ShardedState* sharded() const override { return sharded_.empty() ? nullptr : &sharded_; }
+  bool shows_to_evaluate() const override { return zero() == 3; }
+  void show() override;    // weights are whole
+  void unshow() override;  // and in pieces again
+  void clear(const Tensor& slot) override { sharded_.clear(slot); }
+
  private:
   std::unique_ptr<runtime::Program> build(const graph::Graph& global, const Container& container,
                                           const runtime::BuildOptions& options, bool local_gradients);
 
+  std::int64_t zero() const { return world() > 1 ? options_.zero : 0; }
+  void keep_slots(const graph::Graph& global);
+
   AllReduceOptions options_;
   dist::CodedGradients coded_;
   bool begun_ = false;
+  dist::ShardedState sharded_;
+  dist::TrainedState state_{};  // of begin()
+  std::vector<Tensor> slots_;   // gradient slots of programs
   std::uint64_t steps_ = 0;
   double samples_ = 0;
 };

@@ -4,6 +4,7 @@
 
 #include "starling/base/as_rank.h"
 #include "starling/base/error.h"
+#include "starling/dist/strategy/gradient_slots.h"
 #include "starling/tensor/allocator.h"
 #include "starling/tensor/bytes.h"
 
@@ -20,17 +21,15 @@ std::vector<Layout> split_arguments(const graph::Graph& global, std::size_t argu
   return layouts;
 }
 
-// Marks the reads of gradient slots as terms of a sum, each rank's own.
+// Marks the reads of gradient slots as terms of a sum, each rank's own, unless they are stored in pieces.
 graph::Graph with_local_slots(graph::Graph global) {
+  const std::vector<Tensor> slots = gradient_slots(global);
   const auto is_slot = [&](const Tensor& tensor) {
-    return std::any_of(global.variables.begin(), global.variables.end(), [&](const graph::GraphVariable& variable) {
-      const Tensor slot = variable.tensor.defined() ? variable.tensor.grad() : Tensor();
-      return slot.defined() && same(slot, tensor);
-    });
+    return std::any_of(slots.begin(), slots.end(), [&](const Tensor& slot) { return same(slot, tensor); });
   };
   for (graph::NodeId id = 0; id < global.size(); ++id) {
     const graph::Node& node = global.node(id);
-    if (!graph::is_op(node, "variable")) continue;
+    if (!graph::is_op(node, "variable") || !global.value(node.out[0]).layouts.empty()) continue;
     const Tensor& tensor = global.variables[static_cast<std::size_t>(graph::source_index(node))].tensor;
     if (tensor.defined() && is_slot(tensor)) global.value(node.out[0]).layouts = {Layout::partial()};
   }

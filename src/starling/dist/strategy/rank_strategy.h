@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "starling/dist/comm/comm.h"
+#include "starling/dist/strategy/sharded_state.h"
 #include "starling/ops/def/sharding.h"
 #include "starling/optim/optimizer.h"
 #include "starling/runtime/program.h"
@@ -136,6 +137,9 @@ class RankStrategy : public runtime::Strategy {
   // True if the trained state of all ranks is equal now, so that rank 0's alone makes a checkpoint; else a checkpoint
   // holds that of every rank.
   virtual bool settled() const { return true; }
+
+  // Trained state of which every rank stores a piece; null: all of it is whole on every rank.
+  virtual const ShardedState* sharded() const { return nullptr; }
 
   // Collective, for checkpoints of ranks that are not settled: what the work of all of them makes together, by the
   // names of TrainedState, on rank 0; what is not among it is rank 0's own. Changes no rank's state. Valid until the

@@ -14,6 +14,7 @@ class StepParts final : public runtime::Strategy {
                                           const runtime::BuildOptions& options) override {
     return whole_->build_part(global, container, options);
   }
+  void clear(const Tensor& slot) override { whole_->clear(slot); }
 
  private:
   std::shared_ptr<RankStrategy> whole_;

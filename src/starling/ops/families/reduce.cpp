@@ -280,6 +280,10 @@ void register_ops_reduce(OpRegistry& ops) {
        {std::pair{"any", "Whether any element is not zero."}, std::pair{"all", "Whether no element is zero."}}) {
     OpDef test = reduction(name, doc);
     test.infer = infer_bool;
+    const Layout across = Layout::partial(name == std::string_view("any") ? ReduceOp::max : ReduceOp::min);
+    test.shard = [across](const ShardCall& call) {
+      return call.layouts[0].is_split() ? shard_reduce(call, across) : rules::shard_replicated(call);
+    };
     test.cases = [] {
       std::vector<OpCase> cases = reduce_cases(true);
       for (auto dtype : {DType::boolean, DType::i64}) {

@@ -12,6 +12,7 @@
 #include "starling/ops/def/row_sparse.h"
 #include "starling/ops/def/rules.h"
 #include "starling/ops/def/state.h"
+#include "starling/ops/def/update_shard.h"
 
 namespace starling {
 
@@ -141,7 +142,7 @@ void register_updates(OpRegistry& ops) {
            .infer = infer_sgd,
            .decompose = [](std::span<const Tensor> in,
                            const Attrs& at) { return step_pure(in[0], in[1], in[2], in[3], at.as<op::SgdAttrs>()); },
-           .shard = rules::shard_replicated,
+           .shard = [](const ShardCall& call) { return op::shard_update(call, {.targets = 2, .scalars = 1}); },
            .cases = sgd_cases,
            .inplace = 0,
            .cost = {flops_of_sgd},

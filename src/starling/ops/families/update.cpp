@@ -9,6 +9,7 @@
 #include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
+#include "starling/ops/def/update_shard.h"
 #include "update_rules.gen.h"
 
 namespace starling {
@@ -250,6 +251,15 @@ double flops_of_row_updates(const CostCall& call) {
   return 4 * static_cast<double>(call.out.size()) * costs::elements(call.in[call.out.size() + 1]);
 }
 
+// Rules that take norms of whole tensors update whole tensors.
+template <class A>
+ShardRule shard_rule(const ShardCall& call) {
+  if constexpr (op::kTakesNorms<A>)
+    return rules::shard_replicated(call);
+  else
+    return op::shard_update(call, op::update_operands(call.attrs.as<A>()));
+}
+
 }  // namespace
 
 void register_ops_update(OpRegistry& ops) {
@@ -260,7 +270,7 @@ void register_ops_update(OpRegistry& ops) {
              .outputs = {"weights_states"},
              .attrs = &attr_type<A>(),
              .infer = infer_update<A>,
-             .shard = rules::shard_replicated,
+             .shard = shard_rule<A>,
              .cases = update_cases<A>,
              .inplace = 0,
              .cost = {flops_of_updates},

@@ -16,6 +16,7 @@ struct LambUpdateAttrs {
   bool scaled = false;
   bool guarded = false;
   static constexpr std::string_view kName = "lamb_update";
+  static constexpr bool kNorms = true;
   static constexpr std::size_t kScalars = 2;
   static constexpr std::size_t states() { return 2; }
   static AttrFields fields() {

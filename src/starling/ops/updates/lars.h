@@ -14,6 +14,7 @@ struct LarsUpdateAttrs {
   bool scaled = false;
   bool guarded = false;
   static constexpr std::string_view kName = "lars_update";
+  static constexpr bool kNorms = true;
   static constexpr std::size_t kScalars = 1;
   static constexpr std::size_t states() { return 1; }
   static AttrFields fields() {

@@ -38,6 +38,9 @@ void BoundProgram::check_variables() const {
     check(near || device.kind == DeviceKind::null,
           "[instance] expected variable '{}' on {} with the rest of the program, got it on {}", variable.name(),
           to_string(device), to_string(variable.device()));
+    check(static_cast<bool>(variable.impl()->storage),
+          "[instance] expected variable '{}' to have memory here, got one of which every rank stores a piece",
+          variable.name());
   }
   for (int assigned : executable_->assigned()) {
     const Tensor& variable = variables_[static_cast<std::size_t>(assigned)];
@@ -130,7 +133,7 @@ void BoundProgram::put_operands(std::span<const Tensor> inputs, std::span<const 
 void BoundProgram::put_variables() {
   auto known = changing_.begin() + static_cast<std::ptrdiff_t>(input_patches_.size() + output_patches_.size());
   for (std::size_t i = 0; i < variables_.size(); ++i, ++known) {
-    void* address = variables_[i].impl()->address();
+    void* address = variables_[i].impl()->storage ? variables_[i].impl()->address() : variables_[i].raw();
     if (address == *known) continue;
     put(variable_patches_[i], *known = address);
   }

@@ -159,6 +159,22 @@ void check_codec(const Job& job, const ConfigNode& section) {
     given.refuse("momentum: 0 here or optimizer.momentum: 0, as both together would apply it twice", codec.dump());
 }
 
+// Checks what state stored in pieces cannot be combined with.
+void check_zero(const Job& job, const ConfigNode& node) {
+  const nlohmann::json options = job.distribute.strategy.json();
+  const std::int64_t zero = options.value("zero", std::int64_t{0});
+  if (zero == 0) return;
+  const auto given = options_of(node).find("zero");
+  const ConfigNode& place = given ? *given : node;
+  const std::string got = std::to_string(zero);
+  if (options.value("deterministic", false))
+    place.refuse("zero: 0 with deterministic: true, whose shards are added whole on every worker", got);
+  if (const nlohmann::json codec = options.value("codec", nlohmann::json("none")); codec != "none")
+    place.refuse("zero: 0 with a codec, which sends whole gradients to all workers", got);
+  if (zero == 3 && job.train.average)
+    place.refuse("at most zero: 2 with train.average, which is of whole weights", got);
+}
+
 // Checks that sections are consistent with each other.
 void check_pieces(const Job& job, const ConfigNode& node) {
   const DistributeJob& d = job.distribute;
@@ -248,6 +264,7 @@ Job read_job(const ConfigNode& top) {
   for (const auto& read : readers()) read(top, job);
   check_pieces(job, section(top, "distribute"));
   check_codec(job, section(top, "distribute"));
+  check_zero(job, section(top, "distribute"));
   return job;
 }
 

@@ -138,7 +138,8 @@ bool is_free(const std::string& path, const Job& job) {
                                                     "distribute.hash_every",
                                                     "distribute.heartbeat",
                                                     "distribute.deadline",
-                                                    "distribute.slow"};
+                                                    "distribute.slow",
+                                                    "distribute.zero"};
   static const std::set<std::string_view> length = {"train.epochs", "train.steps"};
   static const std::set<std::string_view> watching = {"train.evaluate_every", "train.watch", "train.metrics",
                                                       "data.evaluate"};

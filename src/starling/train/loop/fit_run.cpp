@@ -187,6 +187,7 @@ FitResult FitRun::run_all() {
   const bool line_open = within_epoch || state_.owed != Owed::nothing;  // a whole epoch has ended its line
   if (line_open) progress_.finish(progress_state(state_.position));
   if (!interrupted_ && !ended_by_.empty()) note("ended by " + ended_by_);
+  show_whole();
   each(&Callback::end);
   each(&Callback::finished);
   FitResult result{
@@ -417,9 +418,9 @@ Evaluation FitRun::evaluate() {
 
 std::optional<Evaluation> FitRun::evaluate_on_ranks(const std::function<bool()>& stop) {
   const dist::Pulse::Doing doing(pulse(), "evaluation");
-  const bool shows = strategy().shows_to_evaluate();
+  const bool shows = strategy().shows_to_evaluate() && !shown_;
   if (shows) strategy().show();
-  const bool equal = shows || strategy().settled() || strategy().settles_to_evaluate();  // has just settled
+  const bool equal = shows || shown_ || strategy().settled() || strategy().settles_to_evaluate();  // has just settled
   // Each rank has its own batch statistics; rank 0's are the model's.
   if (equal) parts_.link->broadcast(trained_state().buffers);
   auto made = parts_.evaluator.evaluate_unless(stop, test_, plan_.class_names, *parts_.link, equal);
@@ -478,6 +479,9 @@ Summary FitRun::summary() const {
           .started = started_};
 }
 
-RunParts FitRun::run_parts() const { return {parts_.net, parts_.optimizer, parts_.programs.state(), parts_.callbacks}; }
+RunParts FitRun::run_parts() const {
+  return {parts_.net, parts_.optimizer, parts_.programs.state(), parts_.callbacks,
+          parts_.link ? strategy().sharded() : nullptr};
+}
 
 }  // namespace starling::train

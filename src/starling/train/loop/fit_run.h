@@ -94,6 +94,7 @@ class FitRun final : public Run {
   void sum_up_ranks();
   void add_loss(double loss, double weight);
   bool settle();
+  void show_whole();
   bool finished() const;
   bool stopping();
   void run_epoch();
@@ -142,6 +143,7 @@ class FitRun final : public Run {
   std::int64_t finite_step_ = 0;  // last step after which this rank's state was found finite
   std::string not_finite_;        // name of this rank's tensor that is not finite
   bool epoch_over_ = false;       // set when the loader reports the end
+  bool shown_ = false;            // weights stored in pieces are whole on every rank, for good
   bool explained_ = false;
   nlohmann::json fresh_schedule_{};  // state of the schedule before this run
   std::optional<RunLock> lock_;      // lock of the run folder, on the rank that writes

@@ -177,9 +177,13 @@ void FitRun::consume(const std::vector<StepNote>& notes) {
   if (weight > 0) add_loss(loss / weight, weight);
 }
 
-// Verifies that replicas are equal, if the strategy says they should be.
+// Verifies that replicas are equal, if the strategy says they should be. Of pieces there is one each.
 void FitRun::compare_replicas() {
-  if (plan_.ranks > 1 && strategy().settled()) parts_.link->expect_equal(trained_state().weights, state_.step);
+  if (plan_.ranks <= 1 || !strategy().settled()) return;
+  std::vector<NamedTensor> weights = trained_state().weights;
+  const dist::ShardedState* sharded = strategy().sharded();
+  std::erase_if(weights, [&](const auto& one) { return sharded && sharded->piece(one.tensor) != nullptr; });
+  parts_.link->expect_equal(weights, state_.step);
 }
 
 // Brings all ranks to one model at the end; true if it differs from the one evaluated last. An interrupted run is not
@@ -192,6 +196,13 @@ bool FitRun::settle() {
   if (!interrupted_) strategy().settle();
   sum_up_ranks();
   return moves;
+}
+
+// At the end: whoever has the network now finds all of it.
+void FitRun::show_whole() {
+  if (!parts_.link || strategy().sharded() == nullptr) return;
+  strategy().show();
+  shown_ = true;
 }
 
 // Tensors of this rank alone that a checkpoint needs; puts in place what all ranks have made together.

@@ -9,14 +9,14 @@
 
 namespace starling::train {
 
-// Tensors of other ranks, brought here.
+// Tensors of other ranks, brought here, which only rank 0 does.
 Checkpoint FitRun::checkpoint() {
   Checkpoint whole;
   with_checkpoint([&](const Checkpoint& made) {
     whole = made;
     whole.fetch = nullptr;
     for (NamedTensor& one : whole.tensors) {
-      if (one.tensor.device().kind != DeviceKind::null) continue;
+      if (one.tensor.device().kind != DeviceKind::null || !made.fetch) continue;
       const NamedTensor elsewhere = std::exchange(one, {one.name, empty(one.tensor.shape(), one.tensor.dtype())});
       auto* to = static_cast<std::byte*>(one.tensor.raw());
       made.fetch(elsewhere, [&](std::span<const std::byte> bytes) {
@@ -39,7 +39,7 @@ void FitRun::with_checkpoint(const std::function<void(const Checkpoint&)>& use) 
   Checkpoint made = run_checkpoint(state_.step, run_parts(), std::move(extra));
   if (!parts_.link) return use(made);
   const std::vector<NamedTensor> own = rank_tensors(made);
-  parts_.link->lend(own, made, use);
+  parts_.link->lend(own, made, use, strategy().sharded());
 }
 
 void FitRun::restore(const Checkpoint& checkpoint) {

@@ -190,8 +190,9 @@ void Monitor::introduce(Run& run) {
   if (!first_step_) return;
   if (!context_.job.empty()) tell(&run, events_->text(0, "job", "```yaml\n" + context_.job + "\n```"));
   if (options_.histograms_every > 0) {
-    for (const auto& [name, tensor] : run.net().named_parameters())
-      tell(&run, events_->histogram(0, "weights/" + name, train::histogram_of(tensor)));
+    for (const auto& [name, tensor] : run.net().named_parameters()) {
+      if (tensor.impl()->storage) tell(&run, events_->histogram(0, "weights/" + name, train::histogram_of(tensor)));
+    }
   }
 }
 

@@ -16,7 +16,9 @@ bool matches(const std::string& name, const std::vector<std::string>& patterns) 
 }  // namespace
 
 StepDetails::StepDetails(const nn::Module& net) {
-  for (auto& [name, tensor] : net.named_parameters()) parameters_.push_back({name, tensor, copied(tensor)});
+  for (auto& [name, tensor] : net.named_parameters()) {
+    if (tensor.impl()->storage) parameters_.push_back({name, tensor, copied(tensor)});  // else every rank has a piece
+  }
 }
 
 std::vector<Result<void>> StepDetails::write(EventWriter& events, std::int64_t step, const StepValues& values,

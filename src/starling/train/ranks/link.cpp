@@ -170,27 +170,58 @@ std::vector<NamedTensor> placeholders(const nlohmann::json& described, int rank)
   return tensors;
 }
 
+// Takes the tensors that are stored in pieces out of a checkpoint: in their place stand tensors of the whole type that
+// lie elsewhere. Returns this rank's pieces.
+std::vector<NamedTensor> take_pieces(Checkpoint& checkpoint, const dist::ShardedState& sharded) {
+  std::vector<NamedTensor> pieces;
+  for (auto& [name, tensor] : checkpoint.tensors) {
+    const Tensor* own = sharded.piece(tensor);
+    if (own == nullptr) continue;
+    pieces.push_back({name, *own});
+    tensor = empty(tensor.shape(), tensor.dtype(), {.kind = DeviceKind::null});
+  }
+  return pieces;
+}
+
+// Where rank 0 finds tensors that lie on other ranks.
+struct Lent {
+  std::map<std::string, std::pair<int, std::int64_t>> tensors{};  // of one rank: the rank and its index there
+  std::map<std::string, std::size_t> pieces{};                    // of all ranks: the number of the piece
+  std::vector<std::int64_t> first_piece{};                        // by rank: index of its first piece
+};
+
 }  // namespace
 
 void RankLink::lend(const std::vector<NamedTensor>& own, Checkpoint& checkpoint,
-                    const std::function<void(const Checkpoint&)>& use) {
+                    const std::function<void(const Checkpoint&)>& use, const dist::ShardedState* sharded) {
+  const auto pieces = sharded != nullptr ? take_pieces(checkpoint, *sharded) : std::vector<NamedTensor>();
   const auto described = gather(describe(own).dump());
   if (!leads()) {
     use(checkpoint);
-    return serve(own);
+    std::vector<NamedTensor> all = own;
+    all.insert(all.end(), pieces.begin(), pieces.end());
+    return serve(all);
   }
+  Lent lent;
+  for (std::size_t i = 0; i < pieces.size(); ++i) lent.pieces[pieces[i].name] = i;
   for (const auto& [name, tensor] : own) checkpoint.tensors.push_back({"rank.0." + name, tensor});
-  std::map<std::string, std::pair<int, std::int64_t>> places;  // rank and index
-  for (int rank = 1; rank < size(); ++rank) {
+  for (int rank = 0; rank < size(); ++rank) {
+    const auto theirs = nlohmann::json::parse(described[static_cast<std::size_t>(rank)]);
+    lent.first_piece.push_back(static_cast<std::int64_t>(theirs.size()));
     std::int64_t index = 0;
-    for (auto& tensor : placeholders(nlohmann::json::parse(described[static_cast<std::size_t>(rank)]), rank)) {
-      places[tensor.name] = {rank, index++};
+    for (auto& tensor : rank > 0 ? placeholders(theirs, rank) : std::vector<NamedTensor>()) {
+      lent.tensors[tensor.name] = {rank, index++};
       checkpoint.tensors.push_back(std::move(tensor));
     }
   }
-  if (!places.empty()) {
+  if (!lent.tensors.empty() || !lent.pieces.empty()) {
     checkpoint.fetch = [&](const NamedTensor& wanted, const Checkpoint::Take& take) {
-      const auto& [rank, index] = places.at(wanted.name);
+      if (const auto piece = lent.pieces.find(wanted.name); piece != lent.pieces.end()) {
+        std::vector<std::int64_t> places = lent.first_piece;
+        for (auto& place : places) place += static_cast<std::int64_t>(piece->second);
+        return fetch_rows(wanted, places, *sharded, pieces[piece->second].tensor, take);
+      }
+      const auto& [rank, index] = lent.tensors.at(wanted.name);
       return fetch(rank, index, static_cast<std::int64_t>(bytes_of(wanted.tensor)), take);
     };
   }
@@ -199,6 +230,21 @@ void RankLink::lend(const std::vector<NamedTensor>& own, Checkpoint& checkpoint,
   const PieceWanted no_more;
   for (int rank = 1; rank < size(); ++rank)
     comm_->send(&no_more, sizeof(PieceWanted), DType::u8, rank, patient(*comm_, "piece wanted")).wait();
+}
+
+// Rows of all ranks one after the other: this rank's own first. `places` are the indices of the pieces there.
+bool RankLink::fetch_rows(const NamedTensor& wanted, std::span<const std::int64_t> places,
+                          const dist::ShardedState& sharded, const Tensor& own, const Checkpoint::Take& take) {
+  const auto bytes = data::host_bytes(own);
+  for (std::size_t begin = 0; begin < bytes.size(); begin += data::kHostPiece) {
+    if (!take(bytes.subspan(begin, std::min(data::kHostPiece, bytes.size() - begin)))) return false;
+  }
+  const auto row = static_cast<std::int64_t>(bytes_of(wanted.tensor)) / wanted.tensor.size(0);
+  for (int rank = 1; rank < size(); ++rank) {
+    const std::int64_t theirs = sharded.rows(wanted.tensor, rank).size * row;
+    if (!fetch(rank, places[static_cast<std::size_t>(rank)], theirs, take)) return false;
+  }
+  return true;
 }
 
 bool RankLink::fetch(int rank, std::int64_t index, std::int64_t bytes, const Checkpoint::Take& take) {

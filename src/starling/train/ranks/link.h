@@ -59,9 +59,10 @@ class RankLink {
   std::optional<Checkpoint> share(std::optional<Checkpoint> own);
   // Adds the tensors of all ranks to rank 0's checkpoint, named "rank.<r>.<name>", and calls use() with it on every
   // rank. Those of other ranks stay where they are: rank 0 fetches them piece by piece while use() reads them
-  // (Checkpoint::fetch), and the others serve it until use() has returned there.
+  // (Checkpoint::fetch), and the others serve it until use() has returned there. So it is with tensors of the
+  // checkpoint that are `sharded`: there they are whole, with the rows of all ranks one after the other.
   void lend(const std::vector<NamedTensor>& own, Checkpoint& checkpoint,
-            const std::function<void(const Checkpoint&)>& use);
+            const std::function<void(const Checkpoint&)>& use, const dist::ShardedState* sharded = nullptr);
 
   // Vote on whether this rank's state is finite; `tensor` is the first that is not, or empty.
   dist::Verdict vote_non_finite(std::string_view tensor);
@@ -75,6 +76,8 @@ class RankLink {
  private:
   void serve(const std::vector<NamedTensor>& own);
   bool fetch(int rank, std::int64_t index, std::int64_t bytes, const Checkpoint::Take& take);
+  bool fetch_rows(const NamedTensor& wanted, std::span<const std::int64_t> places, const dist::ShardedState& sharded,
+                  const Tensor& own, const Checkpoint::Take& take);
 
   struct Notes {
     StepNote own;

@@ -7,7 +7,8 @@
 
 namespace starling::train {
 
-void copy_tensors(const Checkpoint& from, const std::vector<NamedTensor>& to, const char* who) {
+void copy_tensors(const Checkpoint& from, const std::vector<NamedTensor>& to, const char* who,
+                  const dist::ShardedState* sharded) {
   std::unordered_map<std::string, const Tensor*> saved;
   for (const auto& [name, tensor] : from.tensors) saved[name] = &tensor;
   for (const auto& [name, tensor] : to) {
@@ -18,7 +19,10 @@ void copy_tensors(const Checkpoint& from, const std::vector<NamedTensor>& to, co
            from.step, to_string(found->second->type()));
   }
   for (const auto& [name, tensor] : to) {
-    copy_into(tensor, *saved.at(name));
+    if (sharded != nullptr && sharded->piece(tensor) != nullptr)
+      sharded->put(tensor, *saved.at(name));
+    else
+      copy_into(tensor, *saved.at(name));
     check_mapped(saved.at(name)->raw());
   }
 }

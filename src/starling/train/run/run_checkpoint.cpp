@@ -58,9 +58,10 @@ Checkpoint run_checkpoint(std::int64_t step, const RunParts& parts, nlohmann::js
 }
 
 std::string first_non_finite(const RunParts& parts) {
-  const auto first = [](const std::vector<NamedTensor>& tensors) {
+  const auto here = [&](const Tensor& tensor) { return parts.sharded ? parts.sharded->local(tensor) : tensor; };
+  const auto first = [&](const std::vector<NamedTensor>& tensors) {
     const auto bad =
-        std::find_if(tensors.begin(), tensors.end(), [](const auto& one) { return !all_finite(one.tensor); });
+        std::find_if(tensors.begin(), tensors.end(), [&](const auto& one) { return !all_finite(here(one.tensor)); });
     return bad == tensors.end() ? std::string() : bad->name;
   };
   std::string name = first(tensors_of_run(parts));
@@ -82,7 +83,7 @@ std::vector<std::string> restore_run(const Checkpoint& checkpoint, const RunPart
     }
     for (auto& tensor : tensors_of(*callback)) into.push_back(std::move(tensor));
   }
-  copy_tensors(checkpoint, into, "train");
+  copy_tensors(checkpoint, into, "train", parts.sharded);
   for (const auto& callback : parts.callbacks) {
     if (has_state(*callback) && states.contains(callback->name())) callback->restore(states.at(callback->name()));
   }

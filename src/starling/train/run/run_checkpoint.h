@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "starling/dist/strategy/sharded_state.h"
 #include "starling/train/callback.h"
 
 namespace starling::train {
@@ -14,13 +15,16 @@ struct RunParts {
   optim::Optimizer& optimizer;
   std::vector<std::pair<std::string, Tensor>> scaler;  // state of the loss scaler; empty: none
   const std::vector<CallbackPtr>& callbacks;
+  const dist::ShardedState* sharded = nullptr;  // tensors of which every rank stores a piece; null: none
 };
 
 // Checkpoint of parameters, buffers, optimizer state, random generator key, callback states and tensors, and
-// environment facts, added to `extra`. The tensors are the run's own, not copies.
+// environment facts, added to `extra`. The tensors are the run's own, not copies; those stored in pieces have no
+// memory.
 Checkpoint run_checkpoint(std::int64_t step, const RunParts& parts, nlohmann::json extra);
 
-// First tensor of that state that holds an infinity or NaN, by its name in a checkpoint; empty if none does.
+// First tensor of that state that holds an infinity or NaN on this rank, by its name in a checkpoint; empty if none
+// does.
 std::string first_non_finite(const RunParts& parts);
 
 // Restores a checkpoint. Returns a sentence for each environment fact that differs and each callback without saved

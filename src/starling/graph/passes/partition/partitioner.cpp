@@ -85,6 +85,10 @@ Partitioner::Partitioner(const Graph& global, Mesh mesh, std::vector<Layout> inp
   blocks_.resize(global_.values().size());
   rows_.resize(global_.values().size(), mesh_.parts);
   terms_.resize(global_.values().size());
+  state_.resize(global_.values().size());
+  wished_.resize(global_.values().size());
+  gathers_.resize(global_.values().size());
+  find_wishes();
 }
 
 Graph Partitioner::run() {
@@ -100,21 +104,34 @@ void Partitioner::node(NodeId id) {
   if (is_op(node, "input")) return input(id);
   if (is_source(node)) return source(id);
   if (is_op(node, "matmul_sgd")) return share_update(id);
-  if (keep_terms(id) || compute_whole(id) || across_other_axis(id)) return;
+  if (keep_terms(id) || keep_pieces(id) || compute_whole(id) || across_other_axis(id)) return;
   // An exchange with a rule of its own, such as coded_reduce, stands in place of one that would be put in.
   check(!node.op->comm || node.op->shard,
         "[partition] expected a step of the whole batch, whose collectives are put in here, got {}{}", node.op->name,
         node.scope.empty() ? "" : " in " + node.scope.str());
+  if (merge_blocks(id) || part_blocks(id)) return;
+  const ShardRule rule = rule_of(id);
+  distribute(id, rule, common_blocks(node, rule));
+}
+
+// Layouts for a node. Pieces of state are used as they are where all operands are such; else they count as whole here,
+// and are gathered.
+ShardRule Partitioner::rule_of(NodeId id) {
+  const Node& node = global_.node(id);
   const Types in = types_at(global_, {node.in.data(), node.in.size()});
   const Types out = types_at(global_, {node.out.data(), node.out.size()});
-  Layouts now;
-  for (ValueId value : node.in) now.push_back(layout_of(value));
-  if (is_control(*node.op)) expect_whole(node, now);
-  if (merge_blocks(id) || part_blocks(id)) return;
-  const ShardCall call{
-      *node.op, {in.data(), in.size()}, {out.data(), out.size()}, node.attrs, {now.data(), now.size()}};
-  const ShardRule rule = node.op->shard ? node.op->shard(call) : rules::shard_replicated(call);
-  distribute(id, rule, common_blocks(node, rule));
+  const bool pieces = takes_pieces(node);
+  const auto ruled = [&] {
+    Layouts now;
+    for (ValueId value : node.in)
+      now.push_back(pieces || !state_[static_cast<std::size_t>(value)] ? layout_of(value) : Layout::replicate());
+    if (is_control(*node.op)) expect_whole(node, now);
+    const ShardCall call{
+        *node.op, {in.data(), in.size()}, {out.data(), out.size()}, node.attrs, {now.data(), now.size()}};
+    return node.op->shard ? node.op->shard(call) : rules::shard_replicated(call);
+  };
+  const ShardRule rule = ruled();
+  return pieces && scatter_operands(node, rule) ? ruled() : rule;
 }
 
 // Shared update: all ranks gather the factors, each updates its own rows of the weight and receives the others'. The
@@ -154,57 +171,11 @@ void Partitioner::share_update(NodeId id) {
   }
 }
 
-// Reshape of [blocks, rows, …] with split rows to [blocks · rows, …]: each rank keeps its rows of every block. Not
-// applied to shards of the deterministic mode, nor to blocks that do not split evenly.
-bool Partitioner::merge_blocks(NodeId id) {
-  const Node& node = global_.node(id);
-  if (!is_op(node, "reshape") || mesh_.ordered || !layout_of(node.in[0]).is_split(1)) return false;
-  const Shape& from = global_.value(node.in[0]).type.shape;
-  const Shape& to = global_.value(node.out[0]).type.shape;
-  if (to.rank() + 1 != from.rank() || to[0] != from[0] * from[1] || to.numel() == 0) return false;
-  for (int i = 1; i < to.rank(); ++i) {
-    if (to[i] != from[i + 1]) return false;
-  }
-  if (from[0] == 1 || from[1] % mesh_.parts != 0) return false;
-  distribute(id, {{Layout::split(1)}, {Layout::split(0)}});
-  blocks(node.out[0]) = from[0];
-  return true;
-}
-
-// Inverse of merge_blocks.
-bool Partitioner::part_blocks(NodeId id) {
-  const Node& node = global_.node(id);
-  if (!is_op(node, "reshape") || blocks(node.in[0]) == 0) return false;
-  const Shape& from = global_.value(node.in[0]).type.shape;
-  const Shape& to = global_.value(node.out[0]).type.shape;
-  if (to.rank() != from.rank() + 1 || to[0] != blocks(node.in[0])) return false;
-  for (int i = 1; i < from.rank(); ++i) {
-    if (from[i] != to[i + 1]) return false;
-  }
-  distribute(id, {{Layout::split(0)}, {Layout::split(1)}}, to[0]);
-  return true;
-}
-
-// Number of blocks of a node's operands, if it treats each row independently and all operands have the same blocks;
-// else 0.
-std::int64_t Partitioner::common_blocks(const Node& node, const ShardRule& rule) const {
-  constexpr std::string_view kByRow[] = {"matmul", "linear", "sum"};
-  const bool by_row =
-      node.op->elementwise() || std::find(std::begin(kByRow), std::end(kByRow), node.op->name) != std::end(kByRow);
-  if (!by_row) return 0;
-  std::int64_t found = 0;
-  for (ValueId in : node.in) found = std::max(found, blocks(in));
-  for (std::size_t i = 0; i < node.in.size(); ++i) {
-    if (rule.in[i].is_split() && (rule.in[i].dim != 0 || blocks(node.in[i]) != found)) return 0;
-  }
-  for (const Layout& out : rule.out) {
-    if (out.is_split() && out.dim != 0) return 0;
-  }
-  return found;
-}
-
 void Partitioner::source(NodeId id) {
   const ValueId out = global_.node(id).out[0];
+  if (const auto stored = stored_.find(source_index(global_.node(id)));
+      is_op(global_.node(id), "variable") && stored != stored_.end())
+    return read_pieces(id, stored->second);
   rewriter_.copy(id);
   pieces(out) = {rewriter_.map(out)};
   const Layouts& marked = global_.value(out).layouts;
@@ -297,6 +268,7 @@ void Partitioner::distribute(NodeId id, const ShardRule& rule, std::int64_t bloc
           rewriter_.emit(*node.op, {operands.data(), operands.size()}, local_attrs(node, rule, mesh_.first + k), id);
       rewriter_.stands_for(id, made);
       results = rewriter_.to().node(made).out;
+      note_use({operands.data(), operands.size()}, made);
     }
     for (std::size_t i = 0; i < node.out.size(); ++i) {
       const ValueId value = results[i];
@@ -307,8 +279,10 @@ void Partitioner::distribute(NodeId id, const ShardRule& rule, std::int64_t bloc
             node.op->name, to_string(expected), to_string(rewriter_.to().value(value).type.shape));
     }
   }
+  const bool of_state = takes_pieces(node);
   for (std::size_t i = 0; i < node.out.size(); ++i) {
     layout_of(node.out[i]) = rule.out[i];
+    state_[static_cast<std::size_t>(node.out[i])] = of_state && rule.out[i].is_split();
     this->blocks(node.out[i]) = rule.out[i].is_split(0) ? blocks : 0;
     rows_[static_cast<std::size_t>(node.out[i])] = averaged_rows(node, rule);
   }
@@ -363,6 +337,10 @@ Partitioner::Pieces Partitioner::as(ValueId value, Layout wanted, std::int64_t b
   const NodeId like = global_.value(value).node;
   if (wanted.is_replicate()) return replicate(value, like);
   if (wanted == Layout::partial()) return terms_of(value, like);
+  if (wanted.is_split(0) && can_scatter(value)) {
+    scatter(value);
+    return as(value, wanted, blocks);
+  }
   check(wanted.is_split(), "[partition] expected to make %{} {} from {}, which cannot be done", value,
         to_string(wanted), to_string(now));
   const Pieces whole = now.is_replicate() ? pieces(value) : replicate(value, like);
@@ -384,20 +362,26 @@ Partitioner::Pieces Partitioner::cut(ValueId whole, const Shape& shape, int dim,
 
 // Mean over the pieces that have rows.
 Partitioner::Pieces Partitioner::averaged(Pieces terms, NodeId like, const std::string& label, std::int64_t rows) {
-  const DType dtype = rewriter_.to().value(terms[0]).type.dtype;
-  const auto times = [&](ValueId value, double factor) {
-    const op::FullAttrs share{.value = factor, .dtype = dtype};
-    const ValueId both[] = {value, rewriter_.to().node(rewriter_.emit(find_op("full"), {}, share, like)).out[0]};
-    return rewriter_.to().node(rewriter_.emit(find_op("mul"), both, {}, like)).out[0];
-  };
   if (rows >= mesh_.parts)
-    return {times(reduced(std::move(terms), ReduceOp::sum, like, label, rows)[0], 1.0 / mesh_.parts)};
+    return {times(reduced(std::move(terms), ReduceOp::sum, like, label, rows)[0], 1.0 / mesh_.parts, like)};
   int part = mesh_.first;
   for (ValueId& term : terms) {
     const bool gives = piece_of(rows, part++, mesh_.parts).size > 0;
-    term = times(term, gives ? 1.0 / static_cast<double>(rows) : 0.0);
+    term = times(term, gives ? 1.0 / static_cast<double>(rows) : 0.0, like);
   }
   return reduced(std::move(terms), ReduceOp::sum, like, label, rows);
+}
+
+ValueId Partitioner::times(ValueId value, double factor, NodeId like) {
+  const op::FullAttrs share{.value = factor, .dtype = rewriter_.to().value(value).type.dtype};
+  const ValueId both[] = {value, rewriter_.to().node(rewriter_.emit(find_op("full"), {}, share, like)).out[0]};
+  return rewriter_.to().node(rewriter_.emit(find_op("mul"), both, {}, like)).out[0];
+}
+
+// Name of the collective that brings a value together, for diagnostics.
+std::string Partitioner::label_of(ValueId value) const {
+  const Node& maker = global_.maker(value);
+  return fmt::format("{}{}{}%{}", maker.scope.str(), maker.scope.empty() ? "" : "/", maker.op->name, value);
 }
 
 Partitioner::Pieces Partitioner::reduced(Pieces terms, ReduceOp reduce, NodeId like, const std::string& label,
@@ -421,9 +405,8 @@ Partitioner::Pieces Partitioner::replicate(ValueId value, NodeId like) {
   if (!known.empty()) return known;
   const Layout now = layout_of(value);
   if (now.is_replicate()) return pieces(value);
-  const Node& maker = global_.node(like);
-  const std::string label =
-      fmt::format("{}{}{}%{}", maker.scope.str(), maker.scope.empty() ? "" : "/", maker.op->name, value);
+  if (state_[static_cast<std::size_t>(value)] && now.is_split(0)) return gather_pieces(value, like);
+  const std::string label = label_of(value);
   if (now.is_partial()) {
     known = reduced(pieces(value), now.reduce, like, label, rows_[static_cast<std::size_t>(value)]);
     layout_of(value) = Layout::replicate();
@@ -457,26 +440,12 @@ ValueId Partitioner::reshaped(ValueId value, const Shape& shape, NodeId like) {
   return rewriter_.to().node(rewriter_.emit(find_op("reshape"), {&value, 1}, op::ShapeAttrs{shape}, like)).out[0];
 }
 
-// Pieces of a blocked value with the blocks as their own dimension; `shape` becomes that of the whole.
-Partitioner::Pieces Partitioner::blocks_as_columns(ValueId value, Shape& shape, NodeId like) {
-  const auto with_blocks = [&](const Shape& merged) {
-    Shape parted{blocks(value), merged[0] / blocks(value)};
-    for (int i = 1; i < merged.rank(); ++i) parted.push_back(merged[i]);
-    return parted;
-  };
-  shape = with_blocks(shape);
-  Pieces out;
-  for (ValueId own : pieces(value))
-    out.push_back(reshaped(own, with_blocks(rewriter_.to().value(own).type.shape), like));
-  return out;
-}
-
 // Results are replicated, or split by rows.
 void Partitioner::outputs() {
   static const OpDef& concat = find_op("concat");
   for (ValueId id : global_.outputs) {
     const NodeId like = global_.value(id).node;
-    if (layout_of(id).is_split(0) && blocks(id) == 0) {
+    if (layout_of(id).is_split(0) && blocks(id) == 0 && !state_[static_cast<std::size_t>(id)]) {
       if (pieces(id).size() == 1) continue;
       const NodeId joined = rewriter_.emit(concat, {pieces(id).data(), pieces(id).size()}, op::AxisAttrs{0}, like);
       pieces(id) = {rewriter_.to().node(joined).out[0]};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <set>
 #include <vector>
 
@@ -16,6 +17,11 @@ namespace starling::graph {
 // assigned to it stays such terms, and its readers reduce them. A partial value that some node needs reduced is so for
 // all nodes that follow: no value is reduced twice. A value marked replicated is computed whole on every rank, from
 // operands that are gathered for it.
+//
+// A variable whose reads are marked split in the global program is stored in pieces, this rank's alone: what is
+// assigned to it becomes such pieces, updates are made on them, partial gradients on the way there are scattered
+// instead of reduced, and any other node that reads it gets it gathered, for as long as two further gathers take
+// (pieces.cpp).
 class Partitioner {
  public:
   struct Mesh {
@@ -37,6 +43,17 @@ class Partitioner {
   void source(NodeId id);
   bool keep_terms(NodeId id);
   bool compute_whole(NodeId id);
+  bool keep_pieces(NodeId id);
+  void read_pieces(NodeId id, Layout layout);
+  void find_wishes();
+  void wish(const Node& node);
+  bool takes_pieces(const Node& node) const;
+  ShardRule rule_of(NodeId id);
+  bool scatter_operands(const Node& node, const ShardRule& rule);
+  bool can_scatter(ValueId value) const;
+  void scatter(ValueId value);
+  Pieces gather_pieces(ValueId value, NodeId like);
+  void note_use(std::span<const ValueId> operands, NodeId user);
   bool across_other_axis(NodeId id);
   void input(NodeId id);
   void distribute(NodeId id, const ShardRule& rule, std::int64_t blocks = 0);
@@ -54,6 +71,8 @@ class Partitioner {
   Pieces terms_of(ValueId value, NodeId like);
   Pieces reduced(Pieces terms, ReduceOp reduce, NodeId like, const std::string& name, std::int64_t rows);
   Pieces averaged(Pieces terms, NodeId like, const std::string& name, std::int64_t rows);
+  ValueId times(ValueId value, double factor, NodeId like);
+  std::string label_of(ValueId value) const;
   Pieces blocks_as_columns(ValueId value, Shape& shape, NodeId like);
   ValueId reshaped(ValueId value, const Shape& shape, NodeId like);
   Pieces cut(ValueId whole, const Shape& shape, int dim, NodeId like);
@@ -76,6 +95,17 @@ class Partitioner {
   std::vector<Pieces> whole_;       // replicated forms of values, so that each is gathered once
   std::set<std::int64_t> kept_;     // variables that hold this rank's terms
   std::vector<bool> terms_;         // by value: made by adding to such a variable
+
+  struct Gather {
+    int number = -1;  // counted from 0 over all of them; -1: none yet
+    Pieces whole{};
+  };
+  std::map<std::int64_t, Layout> stored_;  // variables of which this rank stores a piece
+  std::vector<bool> state_;                // by value: pieces of state, not of rows
+  std::vector<Layout> wished_;             // by value: split if it ends in stored pieces
+  std::vector<Gather> gathers_;            // by value: the latest gather of its pieces
+  std::vector<NodeId> last_use_;           // by number of the gather: the latest node that reads the result
+  std::map<ValueId, int> gathered_as_;     // results of gathers, and their numbers
 };
 
 // Rows of a batch dimension that belong to a rank.

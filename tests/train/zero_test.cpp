@@ -1,0 +1,306 @@
+// State that every rank stores a piece of (distribute.zero): that training is that of one trainer, what is stored, what
+// is gathered when, and that checkpoints hold whole tensors.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <set>
+
+#include "starling/optim/adam.h"
+#include "starling/train/job/job.h"
+#include "starling/train/ranks/link.h"
+#include "train/ranks_testing.h"
+
+namespace starling::train {
+namespace {
+
+using testing::points;
+using testing::splits;
+
+// Rows that do not divide by 2, 3 or 4, and a layer of fewer rows than ranks of some tests.
+nn::Sequential uneven_net() {
+  manual_seed(3);
+  nn::Sequential net;
+  net.add("fc1", nn::Linear({.in = 8, .out = 33})).add("relu", nn::Relu());
+  net.add("fc2", nn::Linear({.in = 33, .out = 21})).add("tanh", nn::Tanh());
+  net.add("fc3", nn::Linear({.in = 21, .out = 4}));
+  return net;
+}
+
+struct Outcome {
+  std::vector<double> losses{};
+  std::vector<std::vector<double>> weights{};
+  FitResult result{};
+  std::map<std::string, double> metrics{};
+};
+
+struct Recipe {
+  int ranks = 1;
+  int zero = 0;
+  TrainerOptions options{.epochs = 2, .batch = 13};
+  std::function<nn::Sequential()> net = uneven_net;
+  std::function<void(Trainer&, int rank)> add{};
+  data::DataSplits data = splits(points(103), points(40, 5));
+
+  Outcome train(Comm* comm) const {
+    Outcome own;
+    auto made = net();
+    optim::Adam optimizer(made.parameters(), {.lr = 0.01, .weight_decay = 0.01});
+    TrainerOptions of_rank = testing::quiet(options);
+    if (comm) of_rank.strategy = allreduce(std::shared_ptr<Comm>(comm, [](Comm*) {}), {.zero = zero});
+    Trainer trainer(made, optimizer, classify(), of_rank);
+    trainer.add(after_step([&](starling::Run& run) { own.losses.push_back(run.last().loss); }));
+    if (add) add(trainer, comm ? comm->rank() : 0);
+    own.result = trainer.fit(data);
+    own.metrics = own.result.summary.metrics;
+    for (const auto& parameter : made.parameters()) own.weights.push_back(parameter.to_vector());
+    return own;
+  }
+
+  // Outcome of every rank; a single one is trained without ranks.
+  std::vector<Outcome> run() const {
+    if (ranks == 1) return {train(nullptr)};
+    auto comms = make_thread_comms(ranks, {.deadline = std::chrono::milliseconds(60'000)});
+    std::vector<Outcome> all(comms.size());
+    run_ranks(comms, [&](Comm& comm) { all[static_cast<std::size_t>(comm.rank())] = train(&comm); });
+    return all;
+  }
+};
+
+void expect_like(const Outcome& some, const Outcome& one, double loss, double weight) {
+  ASSERT_EQ(some.losses.size(), one.losses.size());
+  for (std::size_t i = 0; i < one.losses.size(); ++i) ASSERT_NEAR(some.losses[i], one.losses[i], loss) << i;
+  for (std::size_t i = 0; i < one.weights.size(); ++i) {
+    for (std::size_t j = 0; j < one.weights[i].size(); ++j)
+      ASSERT_NEAR(some.weights[i][j], one.weights[i][j], weight) << i << " " << j;
+  }
+}
+
+TEST(Zero, TrainsLikeOneTrainer) {
+  for (const std::int64_t accumulate : {1, 3}) {
+    Recipe recipe;
+    recipe.options.accumulate = accumulate;
+    recipe.options.clip_norm = 0.5;
+    recipe.options.epochs = accumulate == 1 ? 2 : 3;
+    const Outcome one = recipe.run()[0];
+    for (const int ranks : {2, 3}) {
+      for (const int zero : {1, 2, 3}) {
+        SCOPED_TRACE(fmt::format("{} ranks, zero {}, {} batches a step", ranks, zero, accumulate));
+        recipe.ranks = ranks;
+        recipe.zero = zero;
+        for (const Outcome& some : recipe.run()) {
+          expect_like(some, one, 1e-5, 1e-4);
+          EXPECT_EQ(some.metrics.at("accuracy"), one.metrics.at("accuracy"));
+        }
+      }
+    }
+  }
+}
+
+TEST(Zero, SkipsAndScalesAsOneTrainerDoes) {
+  for (const Precision precision : {Precision::f32, Precision::bf16}) {
+    Recipe recipe;
+    recipe.options.clip_value = 0.05;
+    recipe.options.non_finite = NonFinite::skip;
+    recipe.options.precision = precision;
+    recipe.options.steps = 6;
+    const Outcome one = recipe.run()[0];
+    recipe.ranks = 2;
+    for (const int zero : {1, 3}) {
+      recipe.zero = zero;
+      SCOPED_TRACE(fmt::format("zero {}", zero));
+      expect_like(recipe.run()[1], one, precision == Precision::f32 ? 1e-5 : 1e-2,
+                  precision == Precision::f32 ? 1e-4 : 0.05);
+    }
+  }
+}
+
+// Layers whose vectors are few beside their matrices.
+nn::Sequential wide_net() {
+  manual_seed(3);
+  nn::Sequential net;
+  net.add("fc1", nn::Linear({.in = 8, .out = 256})).add("relu", nn::Relu());
+  net.add("fc2", nn::Linear({.in = 256, .out = 256})).add("tanh", nn::Tanh());
+  net.add("fc3", nn::Linear({.in = 256, .out = 4}));
+  return net;
+}
+
+// Law (f32 Adam; weights, gradients that are added up, two moments): 16 bytes a weight without zero, then 8 + 8/P,
+// 4 + 12/P and 16/P.
+TEST(Zero, StoresItsShareOfTheState) {
+  std::int64_t weights = 0;
+  for (const auto& parameter : wide_net().parameters()) weights += parameter.numel();
+  const auto psi = static_cast<double>(weights);
+  for (const int ranks : {2, 4}) {
+    for (const int zero : {0, 1, 2, 3}) {
+      Recipe recipe{.ranks = ranks, .zero = zero, .options = {.epochs = 1, .batch = 8, .accumulate = 2}};
+      recipe.options.steps = 2;
+      recipe.net = wide_net;
+      const FitResult result = recipe.run()[0].result;
+      const double p = ranks;
+      const double law[] = {16, 8 + 8 / p, 4 + 12 / p, 16 / p};
+      for (const auto& rank : result.summary.ranks) {
+        const auto bytes = [&](const char* what) { return rank.counters.at(what).get<double>(); };
+        const double all = bytes("weight_bytes") + bytes("gradient_bytes") + bytes("optimizer_bytes");
+        EXPECT_NEAR(all / psi, law[zero], 0.05 * law[zero]) << ranks << " ranks, zero " << zero;
+      }
+    }
+  }
+}
+
+// Results of gathers that a later node still reads, at most, in the order of the program.
+int most_gathered(const graph::Graph& graph) {
+  std::map<graph::ValueId, graph::NodeId> last;
+  for (graph::NodeId id = 0; id < graph.size(); ++id) {
+    for (graph::ValueId in : graph.node(id).in) {
+      if (graph::is_op(graph.maker(in), "all_gather")) last[in] = id;
+    }
+  }
+  int most = 0;
+  for (graph::NodeId id = 0; id < graph.size(); ++id) {
+    const auto alive = [&](const auto& one) { return graph.value(one.first).node < id && id <= one.second; };
+    most = std::max(most, static_cast<int>(std::count_if(last.begin(), last.end(), alive)));
+  }
+  return most;
+}
+
+struct Counts {
+  int gathers = 0, scatters = 0, alive = 0;
+};
+
+Counts counts_of(int zero) {
+  Counts counts;
+  Recipe recipe{.ranks = 2, .zero = zero, .options = {.epochs = 1, .batch = 8}};
+  recipe.options.steps = 1;
+  recipe.net = [] {
+    manual_seed(3);
+    nn::Sequential net;
+    net.add("in", nn::Linear({.in = 8, .out = 32}));
+    for (const char* name : {"a", "b", "c", "d"}) net.add(name, nn::Linear({.in = 32, .out = 32}));
+    net.add("out", nn::Linear({.in = 32, .out = 4}));
+    return net;
+  };
+  recipe.add = [&](Trainer& trainer, int rank) {
+    if (rank > 0) return;
+    trainer.add(after_step([&](starling::Run& run) {
+      for (const graph::Node& node : run.program().graph().nodes()) {
+        counts.gathers += graph::is_op(node, "all_gather");
+        counts.scatters += graph::is_op(node, "reduce_scatter");
+      }
+      counts.alive = most_gathered(run.program().graph());
+    }));
+  };
+  recipe.run();
+  return counts;
+}
+
+// Six matrices. Each is scattered once; weights are gathered after their update or, stored in pieces, twice a step: but
+// the last layers, which are still there when the way back begins, and the first, whose input needs no gradient.
+TEST(Zero, GathersWeightsBeforeTheirUseAndDropsThemAfterwards) {
+  EXPECT_EQ(counts_of(0).scatters + counts_of(0).gathers, 0);
+  for (const int zero : {1, 2}) {
+    EXPECT_EQ(counts_of(zero).scatters, 6);
+    EXPECT_EQ(counts_of(zero).gathers, 6);
+  }
+  const Counts three = counts_of(3);
+  EXPECT_EQ(three.scatters, 6);
+  EXPECT_GE(three.gathers, 6 + 3);
+  EXPECT_LE(three.gathers, 6 + 5);
+  EXPECT_LE(three.alive, 2);
+}
+
+TEST(Zero, RefusesEagerReadsOfWeightsInPieces) {
+  Recipe recipe{.ranks = 2, .zero = 3};
+  recipe.options.steps = 1;
+  std::string told;
+  recipe.add = [&](Trainer& trainer, int rank) {
+    trainer.add(after_step([&, rank](starling::Run& run) {
+      try {
+        run.net().parameters()[0].to_vector();
+      } catch (const Error& error) {
+        if (rank == 0) told = error.what();
+      }
+    }));
+  };
+  recipe.run();
+  EXPECT_NE(told.find("expected 'fc1.weight' to have memory here"), std::string::npos) << told;
+}
+
+// Whole state of a run at its end, by name, as a checkpoint holds it.
+class Keep final : public Callback {
+ public:
+  explicit Keep(std::map<std::string, std::vector<double>>& into) : into_(into) {}
+  std::string name() const override { return "keep"; }
+  void end(starling::Run& run) override {
+    const Checkpoint made = run.checkpoint();
+    if (run.plan().rank != 0) return;
+    for (const auto& [name, tensor] : made.tensors) into_[name] = tensor.to_vector();
+  }
+
+ private:
+  std::map<std::string, std::vector<double>>& into_;
+};
+
+struct Setting {
+  int ranks, zero;
+};
+
+TEST(Zero, ResumesFromCheckpointsOfAnyOtherSetting) {
+  const std::vector<Setting> all = {{1, 0}, {2, 1}, {3, 2}, {4, 3}};
+  const auto run = [&](const Setting& setting, const std::filesystem::path& folder, std::int64_t steps,
+                       std::map<std::string, std::vector<double>>& state) {
+    Recipe recipe{.ranks = setting.ranks, .zero = setting.zero};
+    recipe.options.folder = folder;
+    recipe.options.epochs = 9;
+    recipe.options.steps = steps;
+    recipe.add = [&](Trainer& trainer, int) {
+      trainer.add(checkpoints({.every_steps = 2}));
+      trainer.add(std::make_shared<Keep>(state));
+    };
+    return recipe.run()[0].losses;
+  };
+  const testing::TestFolder folders("zero");
+  std::map<std::string, std::vector<double>> unused;
+  const std::vector<double> undisturbed = run({1, 0}, folders.path() / "one", 7, unused);
+  for (const Setting& from : all) {
+    const auto folder = folders.path() / fmt::format("from-{}-{}", from.ranks, from.zero);
+    std::map<std::string, std::vector<double>> saved;
+    run(from, folder, 4, saved);
+    ASSERT_TRUE(saved.contains("fc2.weight.m") || saved.size() > 12) << saved.size();
+    for (const Setting& to : all) {
+      SCOPED_TRACE(fmt::format("{} ranks zero {} to {} ranks zero {}", from.ranks, from.zero, to.ranks, to.zero));
+      const auto copy = folders.path() / fmt::format("{}-{}", folder.filename().string(), to.ranks * 10 + to.zero);
+      std::filesystem::copy(folder, copy, std::filesystem::copy_options::recursive);
+      std::map<std::string, std::vector<double>> loaded;
+      run(to, copy, 4, loaded);
+      EXPECT_EQ(loaded, saved);
+      const std::vector<double> losses = run(to, copy, 7, unused);
+      ASSERT_EQ(losses.size(), 3U);
+      for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(losses[i], undisturbed[4 + i], 1e-4);
+    }
+  }
+}
+
+std::string refusal(const std::string& distribute, const std::string& more = "") {
+  try {
+    read_job(
+        ConfigNode::parse("model: {name: mlp}\ndistribute: {workers: 2, " + distribute + "}\n" + more, "job.yaml"));
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Zero, JobsThatCannotBeAreRefused) {
+  EXPECT_EQ(refusal("zero: 3"), "");
+  EXPECT_NE(refusal("zero: 4").find("zero"), std::string::npos);
+  EXPECT_NE(refusal("zero: 1, strategy: local_sgd").find("zero"), std::string::npos);
+  EXPECT_NE(refusal("zero: 1, deterministic: true").find("expected zero: 0 with deterministic: true"),
+            std::string::npos);
+  EXPECT_NE(refusal("zero: 3", "train: {average: {decay: 0.9}}\n").find("at most zero: 2"), std::string::npos);
+  EXPECT_EQ(refusal("zero: 2", "train: {average: {decay: 0.9}}\n"), "");
+}
+
+}  // namespace
+}  // namespace starling::train
