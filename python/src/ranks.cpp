@@ -82,6 +82,13 @@ void bind_ranks(nb::module_& m) {
     const nb::gil_scoped_release release;
     joined().reset();
   });
+  m.def(
+      "_dist_failed",
+      [](const std::string& why) {
+        const nb::gil_scoped_release release;
+        if (joined()) joined()->world.report_failure(why);
+      },
+      nb::arg("why"));
   m.def("_dist_joined", [] { return joined() != nullptr; });
   m.def("_dist_rank", [] { return expect_joined().world.info.rank; });
   m.def("_dist_size", [] { return expect_joined().world.info.world; });

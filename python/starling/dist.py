@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit as _atexit
 import json as _json
+import sys as _sys
 from typing import Any, Callable
 
 from . import _starling
@@ -16,6 +17,19 @@ def init(backend: str = "") -> None:
     if not _starling._dist_joined():
         _starling._dist_init(backend)
         _atexit.register(_starling._dist_leave)
+        _report_exceptions()
+
+
+def _report_exceptions() -> None:
+    """Tells the launcher of an exception that ends this rank, before others fail because of it."""
+    shown = _sys.excepthook
+
+    def report(kind, error, trace):
+        if not issubclass(kind, KeyboardInterrupt):
+            _starling._dist_failed(f"{kind.__name__}: {error}")
+        shown(kind, error, trace)
+
+    _sys.excepthook = report
 
 
 def leave() -> None:

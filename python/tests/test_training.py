@@ -208,6 +208,33 @@ def test_ranks_of_mpirun_give_one_processs_bits(tmp_path):
     assert launched(mpirun, tmp_path) == (2, launched([], tmp_path)[1])
 
 
+# Rank 1 lingers, so that rank 0, which fails for its leaving, could end first.
+RAISES = """
+    import time, starling as sl
+    sl.dist.init()
+    try:
+        if sl.dist.rank() == 1: raise ValueError("of rank one")
+        sl.dist.all_reduce(sl.tensor([1.0]))
+    except ValueError:
+        import sys; sys.excepthook(*sys.exc_info()); sl.dist.leave(); time.sleep(3); sys.exit(1)
+"""
+
+
+def test_launch_names_the_rank_that_raised(tmp_path):
+    if not starling_program():
+        pytest.skip("STARLING_PROGRAM does not name the program `starling`")
+    script = tmp_path / "raises.py"
+    script.write_text(textwrap.dedent(RAISES))
+    done = subprocess.run(
+        [starling_program(), "launch", "-n", "2", "--", sys.executable, str(script)],
+        capture_output=True, text=True, timeout=120, env=dict(os.environ),
+    )
+    assert done.returncode == 1, done.stderr
+    assert "starling: rank 1 (pid " in done.stderr, done.stderr
+    assert "starling: rank 0 (pid " not in done.stderr, done.stderr
+    assert "ValueError: of rank one" in done.stderr, done.stderr
+
+
 INTERRUPTED = """
     import os, signal, sys, threading, time, numpy as np, starling as sl
     class Watch:

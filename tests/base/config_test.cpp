@@ -133,8 +133,31 @@ TEST(Config, RefusesAnchorsAliasesTagsAndRepeatedKeys) {
   EXPECT_NE(error_of([] { ConfigNode::parse("a: &x [1]\nb: *x\n", "f"); }).find("anchor"), std::string::npos);
   EXPECT_NE(error_of([] { ConfigNode::parse("a: !!int 3", "f"); }).find("tag"), std::string::npos);
   EXPECT_EQ(error_of([] { ConfigNode::parse("a: 1\na: 2\n", "f"); }),
-            "f:2:1: [config] expected each key once, got 'a' again (first at f:1:1)");
+            "f:2:1: [config] expected each key once, got 'a' again (first at f:1:1; leave one of the two out)");
   EXPECT_NE(error_of([] { ConfigNode::parse("a: 1\n---\nb: 1\n", "f"); }).find("one document"), std::string::npos);
+}
+
+TEST(Config, KeepsTheFirstOfARepeatedKeyForWhoeverTellsAll) {
+  const auto node =
+      ConfigNode::parse("a: 1\nb: {c: 2, c: [3, {c: 4}]}\na: {x: 1}\nd: 5\n", "f", {}, ConfigNode::Repeated::keep);
+  ASSERT_EQ(node.repeated().size(), 2U);
+  EXPECT_EQ(node.repeated()[0].find("f:2:11: [config] expected each key once, got 'c' again (first at f:2:5;"), 0U);
+  EXPECT_EQ(node.repeated()[1].find("f:3:1: "), 0U);
+  EXPECT_EQ(node.at("a").as_int(), 1);
+  EXPECT_EQ(node.at("b").at("c").as_int(), 2);
+  EXPECT_EQ(node.at("d").as_int(), 5);
+  const std::vector<std::string> set = {"b={c: 1, c: 2}"};
+  EXPECT_NE(error_of([&] { ConfigNode::parse("a: 1\n", "f", set); }).find("'c' again"), std::string::npos);
+}
+
+TEST(Config, SaysWhichMapIsExpected) {
+  const auto node = ConfigNode::parse("train: 5\nsteps: [a]\n", "f");
+  EXPECT_EQ(error_of([&] {
+              node.at("train").allow_keys({"epochs", "steps"});
+            }),
+            "f:1:8: [config] expected a map of settings (epochs, steps) for train, got '5'");
+  EXPECT_EQ(error_of([&] { static_cast<void>(node.at("steps").find("x")); }),
+            "f:2:8: [config] expected a map, 'steps: {setting: value}' for steps, got a list of 1");
 }
 
 TEST(Config, RefusesDeepAndLargeFiles) {

@@ -235,6 +235,121 @@ TEST_F(CliJobErrors, ALinearLayerOnPicturesIsToldToFlattenThem) {
   EXPECT_TRUE(has(ran.err, "job.yaml:5:7: ") && has(ran.err, "put `- flatten` before this one")) << ran.err;
 }
 
+TEST_F(CliJobErrors, AShapeErrorOfANestedLayerNamesIt) {
+  const auto ran = validate(
+      "model:\n  layers:\n    - name: block1\n      sequential:\n        layers:\n          - name: think\n"
+      "            sequential: {layers: [{linear: {out: 4}}, {name: fc2, conv2d: {out: 4, kernel: 3}}]}\n"
+      "    - linear: {out: 10}\ndata: {name: synthetic, shape: [16]}\n");
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_TRUE(has(ran.err, "job.yaml:7:55: [layers] expected 'fc2' (conv2d) to fit samples f32[4]")) << ran.err;
+  EXPECT_TRUE(has(run_starling_in(folder_.path(), "layers repeat").out, "list of layers"));
+}
+
+TEST_F(CliJobErrors, ADroppedBatchThatIsTheOnlyOneIsTold) {
+  const std::string job =
+      "model: {name: mlp, hidden: [4]}\n"
+      "data: {name: synthetic, shape: [1, 4, 4], train_samples: 20, batch: 21, drop_last: true}\n";
+  for (const char* command : {"validate", "train"}) {
+    const auto ran = run(command, job);
+    EXPECT_EQ(ran.code, 2) << ran.out;
+    EXPECT_EQ(lines(ran.err), 1) << ran.err;
+    EXPECT_TRUE(has(ran.err, "job.yaml:2:84: [train] expected at least 21 samples, one batch")) << ran.err;
+    EXPECT_TRUE(has(ran.err, "got 20 (write data.batch: 20 or less")) << ran.err;
+  }
+  EXPECT_EQ(validate(job, "--set data.batch=20").code, 0);
+}
+
+TEST_F(CliJobErrors, AFolderWhereNothingCanBeMadeIsToldBeforeTraining) {
+  for (const char* command : {"validate", "train"}) {
+    const auto ran = run(command, "model: mlp\ndata: synthetic\ntrain: {folder: /proc/run}\n");
+    EXPECT_EQ(ran.code, 2) << ran.out;
+    EXPECT_TRUE(has(ran.err, "job.yaml:3:17: [train] expected to make the folder /proc/run")) << ran.err;
+    EXPECT_TRUE(has(ran.err, "choose another")) << ran.err;
+  }
+  ASSERT_EQ(validate("model: mlp\ndata: synthetic\n").code, 0);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), 1) << "the job alone";
+}
+
+TEST_F(CliJobErrors, ARepeatedKeyHidesNoOtherMistake) {
+  const std::string job =
+      "model: {name: lenet, clases: 3}\ntrain: {epochs: 1, epochs: 2}\ndata: {batch: 0}\ndata: {batch: 5}\n";
+  for (const char* command : {"validate", "train", "print-config", "sweep --vary optimizer.lr=1,2"}) {
+    const auto ran = run(command, job);
+    EXPECT_EQ(ran.code, 2) << command;
+    EXPECT_EQ(lines(ran.err), 4) << ran.err;
+    for (const char* part :
+         {"job.yaml:2:20: [config] expected each key once, got 'epochs' again (first at job.yaml:2:9",
+          "job.yaml:4:1: [config] expected each key once, got 'data' again", "did you mean 'classes'",
+          "job.yaml:3:15: [config] expected an integer"})
+      EXPECT_TRUE(has(ran.err, part)) << part << "\n" << ran.err;
+  }
+  EXPECT_EQ(validate("model: mlp\ndata: synthetic\ntrain: {epochs: 1}\ntrain: {epochs: 1}\n").code, 2);
+}
+
+TEST_F(CliJobErrors, AMapIsAskedForWithWhatItHolds) {
+  const std::vector<std::pair<std::string, std::string>> wrong = {
+      {"train: 5", "expected a map of settings (objective, metrics, epochs, steps, …) for train, got '5'"},
+      {"optimizer: [sgd]", "expected a name, as sgd, or a map with it, {name: sgd} for optimizer, got a list of 1"},
+      {"train: {early_stop: 3}", "expected a map of settings (metric, patience, min_delta) for train.early_stop"},
+      {"distribute: [2]", "expected a map, 'distribute: {setting: value}' for distribute, got a list of 1"}};
+  for (const auto& [section, told] : wrong) {
+    const auto ran = validate("model: mlp\ndata: synthetic\n" + section + "\n");
+    EXPECT_EQ(ran.code, 2);
+    EXPECT_TRUE(has(ran.err, told)) << told << "\n" << ran.err;
+  }
+}
+
+TEST_F(CliJobErrors, AKeyInTheWrongSectionIsToldWhereItBelongs) {
+  const std::string head = "model: {name: mlp, hidden: [4]}\ndata: synthetic\n";
+  const std::vector<std::pair<std::string, std::string>> misplaced = {
+      {"epochs: 3", "'epochs' (did you mean 'epochs' below 'train:'?)"},
+      {"lr: 0.1", "'lr' (did you mean 'lr' below 'optimizer:'?)"},
+      {"batch_size: 3", "'batch_size' (did you mean 'batch' below 'data:'?)"},
+      {"train: {batch: 3}", "'batch' (did you mean 'batch' below 'data:'?)"},
+      {"train: {momentum: 0.9}", "(did you mean 'momentum' below 'optimizer:'?)"},
+      {"train: {workers: 2}", "(did you mean 'workers' below 'distribute:' or 'workers' below 'data:'?)"},
+      {"optimizer: {epochs: 2}", "(did you mean 'epochs' below 'train:'?)"},
+      {"optimizer: {beta1: 0.9}", "'beta1' (an option of adam, adamax, adamw, lamb, …, not of sgd)"},
+      {"train.epochs: 3", "(write 'epochs:' below 'train:'; paths with dots are for --set)"}};
+  for (const auto& [section, told] : misplaced) {
+    const auto ran = validate(head + section + "\n");
+    EXPECT_EQ(ran.code, 2) << section;
+    EXPECT_EQ(lines(ran.err), 1) << ran.err;
+    EXPECT_TRUE(has(ran.err, told)) << told << "\n" << ran.err;
+  }
+  for (const auto& [set, told] : std::vector<std::pair<std::string, std::string>>{
+           {"lr=0.1", "(did you mean --set optimizer.lr=…?)"}, {"train.lr=0.1", "--set optimizer.lr=…"}}) {
+    const auto ran = run("train", head, "--set " + set);
+    EXPECT_EQ(ran.code, 2);
+    EXPECT_TRUE(has(ran.err, told)) << told << "\n" << ran.err;
+  }
+  EXPECT_FALSE(has(validate(head + "zebra: 3\n").err, "did you mean"));
+  EXPECT_TRUE(has(run("train", head, "--epochs 5").err, "got --epochs (did you mean --set train.epochs=…?)"));
+  EXPECT_TRUE(has(run("train", head, "--learning-rate=5").err, "(did you mean --set optimizer.lr=…?)"));
+}
+
+TEST_F(CliJobErrors, CommonSlipsAreToldWithWhatToWrite) {
+  const std::string data = "data: {name: synthetic, shape: [1, 4, 4]}\n";
+  const std::vector<std::pair<std::string, std::string>> slips = {
+      {"model: {name: mlp, hidden: 8}\n" + data, "expected a list for model.hidden, got '8' (write [8])"},
+      {"model: mlp\ndata: {name: synthetic, shuffle: yes}\n", "got 'yes' (write true)"},
+      {"model:\n" + data, "job.yaml:1:1: [config] expected a value for model, got nothing behind 'model:'"},
+      {"model: {name: 'mlp}\n" + data, "(the quote ' of line 1 is not closed)"},
+      {"model: {name: mlp, hidden: [8}\n" + data, "(the [ of line 1 is not closed before the } of line 1)"},
+      {"model: {name: mlp, hidden: [8]\n" + data, "(the { of line 1 is not closed)"},
+      {"model: {name: mlp hidden: [8]}\n" + data, "expected YAML"},
+      {"{\"model\": \"mlp\" \"data\": \"synthetic\"}\n", "(a comma is missing here or before)"},
+      {"model: mlp\n" + data + "train: {device: gpu}\n", "(did you mean 'cuda'?)"},
+      {"model: mlp\n" + data + "train: {objective: mse}\n", "(did you mean 'regress'?)"}};
+  for (const auto& [job, told] : slips) {
+    const auto ran = validate(job);
+    EXPECT_EQ(ran.code, 2) << job;
+    EXPECT_EQ(lines(ran.err), 1) << ran.err;
+    EXPECT_TRUE(has(ran.err, told)) << told << "\n" << ran.err;
+  }
+  EXPECT_EQ(validate("model: mlp # it's {a [comment\ndata: {name: synthetic, shape: [16]} # '\n").code, 0);
+}
+
 TEST_F(CliJobErrors, SlipsOfIndentationAreToldAsSuch) {
   const std::vector<std::pair<std::string, std::string>> slips = {
       {"model: lenet\ndata:\n  name: synthetic\n   batch: 3\n", "indented deeper than 'name: synthetic' above it"},

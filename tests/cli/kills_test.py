@@ -148,7 +148,7 @@ class Way:
     def naming(self, victim, pid):
         """The line that names it."""
         host = re.escape(socket.gethostname())
-        return rf"^starling: rank {victim} \(pid {pid} on {host}\) was killed by SIGKILL after step (\d+)"
+        return rf"^starling: rank {victim} \(pid {pid} on {host}\) was killed by SIGKILL, last reported step (\d+)"
 
     def check_order(self, log, index, victim):
         """What the first failing rank said comes last: nothing of others after it is named."""
@@ -200,8 +200,8 @@ class Hosts(Launched):
 
     def naming(self, victim, pid):
         if victim == 0:
-            return rf"^starling: rank 0 \(pid {pid} on .*\) was killed by SIGKILL after step (\d+)"
-        return rf"^starling: rank {victim} \(on beta\) was killed by SIGKILL after step (\d+)"
+            return rf"^starling: rank 0 \(pid {pid} on .*\) was killed by SIGKILL, last reported step (\d+)"
+        return rf"^starling: rank {victim} \(on beta\) was killed by SIGKILL, last reported step (\d+)"
 
 
 class MpiRun(Way):

@@ -131,7 +131,7 @@ TEST_P(LaunchKill, ARunWhoseRanksAreKilledInTurnEndsWithTheWeightsOfOneThatWasNo
     ASSERT_EQ(::kill(rank, SIGKILL), 0);
     ASSERT_EQ(wait(launcher), 0) << log();
     EXPECT_TRUE(has(log(), fmt::format("rank {} (pid {} on ", victim, rank)));
-    EXPECT_TRUE(has(log(), "was killed by SIGKILL after step "));
+    EXPECT_TRUE(has(log(), "was killed by SIGKILL, last reported step "));
     EXPECT_TRUE(has(log(), "restart 1 of 2"));
     EXPECT_EQ(summary(run).at("weights_hash"), summary("quiet").at("weights_hash"));
     EXPECT_EQ(summary(run).at("steps"), summary("quiet").at("steps"));

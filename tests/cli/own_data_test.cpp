@@ -277,6 +277,24 @@ TEST_F(CliOwnData, TablesPredictFromColumnsByName) {
   EXPECT_TRUE(has(told.out, "reads       {\"kind\":\"table\"")) << told.out;
 }
 
+TEST_F(CliOwnData, TablesWrittenOtherwiseAreToldHowToBeRead) {
+  write("semicolons.csv", "a;b;kind\n1;2;x\n3;4;y\n");
+  write("commas.csv", "a;b;kind\n0,5;2;x\n3;4;y\n");
+  write("plain.csv", "a,b,kind\n1,2,x\n3,4,y\n");
+  write("one.csv", "a,b,kind\n1,2,x\n3,4,x\n");
+  const auto validated = [&](const std::string& data) {
+    const std::string run = write_job("told", "model: {name: mlp, hidden: [4]}\ndata: {name: csv, " + data + "}\n");
+    return run_starling("validate " + run + ".yaml").err;
+  };
+  const std::pair<std::string, std::string> calls[] = {
+      {"train: ['{}/semicolons.csv'], label: kind", "got another one: a;b;kind (write separator: ';')"},
+      {"train: ['{}/commas.csv'], label: kind, separator: ';'", "'0,5' (numbers have a point: replace the decimal"},
+      {"train: ['{}/plain.csv']", "in the column 'kind', got 'x' (if it is what is to be learned, write label: "},
+      {"train: '{}/plain.csv'", "(write ["},
+      {"train: ['{}/one.csv'], label: kind", "note: all samples have one and the same class"}};
+  for (const auto& [data, told] : calls) EXPECT_TRUE(has(validated(data), told)) << told << "\n" << validated(data);
+}
+
 TEST_F(CliOwnData, NumbersOfATableMakeARegressionWithNamedTargets) {
   std::string rows = "x,y,sum,twice\n";
   for (int i = 0; i < 100; ++i) {

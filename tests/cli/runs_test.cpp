@@ -66,6 +66,19 @@ TEST_F(CliRuns, RefusesNamesItDoesNotKnowAndTellsAnEmptyFolder) {
   EXPECT_TRUE(has(sort.err, "did you mean 'test_accuracy'?")) << sort.err;
 }
 
+TEST_F(CliRuns, AFolderOfRunsAndAJobAreToldFromARun) {
+  ASSERT_EQ(train().code, 0);
+  const auto folder = run_starling("inspect run " + quoted(runs()));
+  EXPECT_EQ(folder.code, 2);
+  EXPECT_TRUE(has(folder.err, "lists the run in it, as ") && has(folder.err, "(`starling runs ")) << folder.err;
+  const auto job_given = run_starling("eval " + job());
+  EXPECT_EQ(job_given.code, 2);
+  EXPECT_TRUE(has(job_given.err, "(a job: `starling train ")) << job_given.err;
+  const auto sorted = run_starling("runs " + quoted(runs()) + " --sort zebra");
+  EXPECT_TRUE(has(sorted.err, "test_accuracy") && has(sorted.err, "and the settings of their jobs")) << sorted.err;
+  EXPECT_FALSE(has(sorted.err, "data.batch")) << "hundreds of settings are not listed: " << sorted.err;
+}
+
 TEST_F(CliRuns, FiltersRefuseMistypedComparisonsAndTellThatNothingMatches) {
   ASSERT_EQ(train().code, 0);
   const auto filter = [&](const std::string& text) {

@@ -84,10 +84,24 @@ TEST_F(CliSweep, TriesListsAndFitsItsTableToTheTerminal) {
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 60U) << line;
 }
 
+TEST_F(CliSweep, SaysWhichTrialIsBestAndWhichAreEqual) {
+  const auto one = run_starling("sweep " + job() + " --vary optimizer.lr=1e-12");
+  ASSERT_EQ(one.code, 0) << one.err;
+  EXPECT_TRUE(has(one.out, "\nbest: trial-001 (lr=1e-12), test_accuracy ")) << one.out;
+  const auto two = run_starling("sweep " + job() + " --vary optimizer.lr=1e-12,2e-12");  // neither changes anything
+  ASSERT_EQ(two.code, 0) << two.err;
+  EXPECT_TRUE(has(two.out, "\nbest: 2 trials are equal in test_accuracy ")) << two.out;
+  EXPECT_TRUE(has(two.out, ": trial-001 (lr=1e-12), trial-002 (lr=2e-12); another --metric, as loss, ")) << two.out;
+}
+
 TEST_F(CliSweep, TellsAWrongSettingBeforeAnythingRuns) {
   const auto path = run_starling("sweep " + job() + " --vary optimizer.lrr=0.1,0.2");
   EXPECT_EQ(path.code, 2);
   EXPECT_TRUE(has(path.err, "did you mean 'lr'?")) << path.err;
+  const auto section = run_starling("sweep " + job() + " --vary lr=0.1,0.2");
+  EXPECT_EQ(section.code, 2);
+  EXPECT_TRUE(has(section.err, "--vary lr: [config]") && has(section.err, "(did you mean --vary optimizer.lr=…?)"))
+      << section.err;
   const auto metric = run_starling("sweep " + job() + " --metric acuracy");
   EXPECT_EQ(metric.code, 2);
   EXPECT_TRUE(has(metric.err, "test_accuracy")) << metric.err;

@@ -1,6 +1,10 @@
 #include <gtest/gtest.h>
+#include <pty.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <sstream>
 
 #include "cli/program.h"
@@ -24,6 +28,28 @@ std::size_t widest(const std::string& text) {
 class CliTerminal : public ::testing::Test {
  protected:
   testing::Ran run(const std::string& line) const { return run_shell_in(folder_.path(), line); }
+
+  // What a command line shows on a terminal of so many columns.
+  std::string shown_at(unsigned short columns, const std::string& line) const {
+    const std::string command = "cd '" + folder_.path().string() + "' && unset COLUMNS && PATH='" +
+                                testing::program_path().parent_path().string() + "':\"$PATH\" && " + line;
+    const winsize size{.ws_row = 25, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
+    int terminal = -1;
+    const pid_t child = ::forkpty(&terminal, nullptr, nullptr, &size);
+    if (child == 0) {
+      ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+      ::_exit(99);
+    }
+    std::string shown;
+    std::array<char, 4096> bytes;
+    for (ssize_t got = 0; (got = ::read(terminal, bytes.data(), bytes.size())) > 0;)
+      shown.append(bytes.data(), static_cast<std::size_t>(got));
+    ::close(terminal);
+    ::waitpid(child, nullptr, 0);
+    std::erase(shown, '\r');
+    return shown;
+  }
+
   testing::TestFolder folder_{"cli-terminal"};
 };
 
@@ -46,7 +72,11 @@ TEST_F(CliTerminal, TheTableOfRunsFitsAndNamesWhatItHasNoRoomFor) {
   for (const char* part : {"model.name", "test_accuracy", "no room for", "started", "--settings chooses"})
     EXPECT_TRUE(has(narrow, part)) << part << "\n" << narrow;
   EXPECT_EQ(run("COLUMNS=80 starling runs --csv").out, run("starling runs --csv").out);
-  EXPECT_TRUE(has(run("COLUMNS=80 starling runs --settings beta1").out, "started")) << "what is asked for stays whole";
+  EXPECT_TRUE(has(run("starling runs --settings beta1").out, "started")) << "nothing goes where there is room";
+  const std::string asked = run("COLUMNS=80 starling runs --settings beta1,hidden,lr").out;
+  EXPECT_LE(widest(asked), 80U) << asked;
+  for (const char* part : {"beta1", "hidden", "  lr  ", "test_accuracy", "no room for", "; --csv has all"})
+    EXPECT_TRUE(has(asked, part)) << "what is asked for stays longest: " << part << "\n" << asked;
 }
 
 TEST_F(CliTerminal, TablesFitEightyColumns) {
@@ -67,6 +97,19 @@ TEST_F(CliTerminal, TablesFitEightyColumns) {
   const std::string whole = run("starling layers conv2d").out;
   EXPECT_TRUE(has(whole, "lecun_normal, orthogonal, sparse, identity, dirac")) << "nothing is broken in files";
   EXPECT_TRUE(has(run("starling inspect data t.csv").out, "gaps    nothing")) << run("starling inspect data t.csv").out;
+}
+
+TEST_F(CliTerminal, ErrorsAreBrokenAtATerminalOnly) {
+  const std::string call = "starling train nowhere.yaml --set train.folder=runs/other --zebra";
+  const std::string piped = run(call).err;
+  EXPECT_EQ(std::count(piped.begin(), piped.end(), '\n'), 1) << piped;
+  EXPECT_GT(widest(piped), 70U) << piped;
+  const std::string shown = shown_at(60, call);
+  EXPECT_LE(widest(shown), 60U) << shown;
+  EXPECT_TRUE(has(shown, "starling: ") && has(shown, "\n          ")) << shown;
+  std::string words = shown;
+  while (words.find("\n          ") != std::string::npos) words.replace(words.find("\n          "), 11, " ");
+  EXPECT_EQ(words, piped) << "the same words";
 }
 
 TEST_F(CliTerminal, LinesOfSystemsAreBrokenBetweenWords) {

@@ -21,6 +21,7 @@ TEST(CliUsage, TellsItsVersion) {
   const auto ran = run_starling("--version");
   EXPECT_EQ(ran.code, 0);
   EXPECT_EQ(ran.out, std::string("starling ") + kVersion + "\n");
+  EXPECT_EQ(run_starling("version").out, ran.out);
 }
 
 TEST(CliUsage, HelpIsACommandToo) {
@@ -49,6 +50,22 @@ TEST(CliUsage, NamesWhatIsMissingAndTheHelpThatTellsMore) {
   EXPECT_TRUE(has(run_starling("inspect foo").err, "behind `starling inspect`, got 'foo'"));
   EXPECT_TRUE(has(run_starling("inspect modl x").err, "got 'modl' (did you mean 'model'?)"));
   EXPECT_TRUE(has(run_starling("inspect --help").out, "Examples:\n  starling inspect run"));
+}
+
+TEST(CliUsage, SuggestsNamesOrTheCommandThatListsThem) {
+  const std::pair<const char*, const char*> calls[] = {
+      {"ops conv2", "got 'conv2' (did you mean 'conv2d'?)"},
+      {"ops pool", "have it in their names; `starling ops` lists all)"},
+      {"ops nope", "expected the name of an op, got 'nope' (`starling ops` lists all)"},
+      {"layers pool", "max_pool2d"},
+      {"layers nope", "(`starling layers` lists all)"},
+      {"zoo resnet", "resnet18"},
+      {"zoo nope", "expected the name of a network, got 'nope' (`starling zoo` lists all)"}};
+  for (const auto& [call, told] : calls) {
+    const auto ran = run_starling(call);
+    EXPECT_EQ(ran.code, 2) << call;
+    EXPECT_TRUE(has(ran.err, told)) << call << "\n" << ran.err;
+  }
 }
 
 TEST(CliUsage, TellsWhereAMisplacedOptionBelongs) {

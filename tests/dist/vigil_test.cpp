@@ -61,7 +61,8 @@ TEST_F(VigilOfThree, ARankThatMissesThreeBeatsIsNamedWithItsPlaceAndStep) {
   EXPECT_EQ(pass(10), "");
   const auto stopped = now_;
   const std::string text = pass(20, {1});
-  EXPECT_TRUE(contains(text, "[supervision] rank 1 (pid 101 on alpha) has been silent for 6.5 s after step 37"))
+  EXPECT_TRUE(
+      contains(text, "[supervision] rank 1 (pid 101 on alpha) has been silent for 6.5 s, last reported step 37"))
       << text;
   EXPECT_LE(now_ - stopped, seconds(9));
   EXPECT_EQ(vigil_.look(now_)->ranks, std::vector{1});

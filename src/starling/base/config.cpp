@@ -44,6 +44,15 @@ std::string one_of(std::vector<std::string> names, bool suggested) {
   return fmt::format("one of {} names ({}, …)", all, fmt::join(names, ", "));
 }
 
+// "a map of settings (a, b, c, …)".
+std::string map_of(std::vector<std::string> names) {
+  constexpr std::size_t kShown = 4;
+  if (names.empty()) return "no options, or an empty map";
+  const bool more = names.size() > kShown;
+  if (more) names.resize(kShown);
+  return fmt::format("a map of settings ({}{})", fmt::join(names, ", "), more ? ", …" : "");
+}
+
 std::string joined(const std::string& path, std::string_view key) {
   return path.empty() ? std::string(key) : fmt::format("{}.{}", path, key);
 }
@@ -75,17 +84,21 @@ std::string describe(NumberRange range) {
 
 }  // namespace
 
-ConfigNode ConfigNode::load(const std::filesystem::path& file, std::span<const std::string> overrides) {
-  return parse(read_file(file, kMostBytes).value(), file.string(), overrides);
+ConfigNode ConfigNode::load(const std::filesystem::path& file, std::span<const std::string> overrides,
+                            Repeated repeated) {
+  return parse(read_file(file, kMostBytes).value(), file.string(), overrides, repeated);
 }
 
-ConfigNode ConfigNode::parse(const std::string& text, const std::string& file, std::span<const std::string> overrides) {
+ConfigNode ConfigNode::parse(const std::string& text, const std::string& file, std::span<const std::string> overrides,
+                             Repeated repeated) {
   auto root = std::make_shared<ConfigTree>(parse_config_tree(text, file));
+  if (repeated == Repeated::refuse && !root->repeated.empty()) throw Error(root->repeated.front());
   for (const auto& assignment : overrides) apply_override(*root, assignment);
   const ConfigTree* top = root.get();
   return {std::move(root), top, ""};
 }
 
+const std::vector<std::string>& ConfigNode::repeated() const { return root_->repeated; }
 const std::string& ConfigNode::where() const { return tree_->where; }
 bool ConfigNode::is_null() const { return tree_->kind == Kind::null; }
 bool ConfigNode::is_scalar() const { return tree_->kind == Kind::scalar; }
@@ -134,11 +147,13 @@ bool ConfigNode::as_bool() const {
   const bool plain = is_scalar() && !tree_->quoted;
   if (plain && tree_->text == "true") return true;
   if (plain && tree_->text == "false") return false;
-  refuse("true or false", described());
+  const bool yes = tree_->text == "yes" || tree_->text == "on" || tree_->text == "True" || tree_->text == "1";
+  const bool no = tree_->text == "no" || tree_->text == "off" || tree_->text == "False" || tree_->text == "0";
+  refuse("true or false", described() + (yes ? " (write true)" : no ? " (write false)" : ""));
 }
 
 std::vector<ConfigNode> ConfigNode::as_list() const {
-  if (!is_list()) refuse("a list", described());
+  if (!is_list()) refuse("a list", described() + (is_scalar() ? fmt::format(" (write [{}])", tree_->text) : ""));
   std::vector<ConfigNode> list;
   for (std::size_t i = 0; i < tree_->items.size(); ++i) {
     if (!tree_->items[i].removed) list.push_back(child(tree_->items[i], std::to_string(i)));
@@ -169,8 +184,11 @@ ConfigNode ConfigNode::child(const ConfigTree& tree, std::string_view key) const
   return {root_, &tree, joined(path_, key)};
 }
 
-void ConfigNode::expect_map() const {
-  if (!is_map() && !is_null()) refuse("a map", described());
+void ConfigNode::expect_map(const std::string& meant) const {
+  if (is_map() || is_null()) return;
+  const std::string own = path_.substr(path_.rfind('.') + 1);  // the whole path where there is no dot
+  refuse(meant.empty() ? fmt::format("a map, '{}: {{setting: value}}'", own.empty() ? "key" : own) : meant,
+         described());
 }
 
 std::optional<ConfigNode> ConfigNode::find(std::string_view key) const {
@@ -183,6 +201,10 @@ std::optional<ConfigNode> ConfigNode::find(std::string_view key) const {
 ConfigNode ConfigNode::at(std::string_view key) const {
   auto entry = find(key);
   if (entry) return *entry;
+  if (const auto* empty = tree_->find(key))
+    throw ConfigError(fmt::format("{}: [config] expected a value for {}, got nothing behind '{}:'", empty->where,
+                                  joined(path_, key), key),
+                      path_, std::string(key));
   const std::string at = path_.empty() ? "" : fmt::format(" for {}", path_);
   throw ConfigError(fmt::format("{}: [config] expected the key '{}'{}, got none (add '{}: …')", where(), key, at, key),
                     path_, std::string(key));
@@ -191,7 +213,7 @@ ConfigNode ConfigNode::at(std::string_view key) const {
 void ConfigNode::allow_keys(std::initializer_list<std::string_view> keys) const { allow_keys(to_strings(keys)); }
 
 void ConfigNode::allow_keys(const std::vector<std::string>& names) const {
-  expect_map();
+  expect_map(map_of(names));
   for (const auto& entry : tree_->entries) {
     if (std::find(names.begin(), names.end(), entry.key) != names.end()) continue;
     if (names.empty())
@@ -199,9 +221,9 @@ void ConfigNode::allow_keys(const std::vector<std::string>& names) const {
                                     entry.where, path_.empty() ? "" : " for " + path_, clipped(entry.key)),
                         joined(path_, entry.key));
     const std::string meant = suggestion(clipped(entry.key), names);
-    throw ConfigError(fmt::format("{}: [config] expected {}{}, got '{}'{}", entry.where, one_of(names, !meant.empty()),
-                                  path_.empty() ? "" : " in " + path_, clipped(entry.key), meant),
-                      joined(path_, entry.key));
+    throw UnknownKey(fmt::format("{}: [config] expected {}{}, got '{}'", entry.where, one_of(names, !meant.empty()),
+                                 path_.empty() ? "" : " in " + path_, clipped(entry.key)),
+                     meant, joined(path_, entry.key), entry.key, entry.where);
   }
 }
 

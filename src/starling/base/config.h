@@ -41,17 +41,45 @@ class ConfigError : public Error {
   std::string missing_;
 };
 
+// Thrown on a key that a map cannot have; path() ends with it.
+class UnknownKey : public ConfigError {
+ public:
+  UnknownKey(const std::string& told, const std::string& suggestion, std::string path, std::string key,
+             std::string where)
+      : ConfigError(told + suggestion, std::move(path)),
+        told_(told),
+        key_(std::move(key)),
+        where_(std::move(where)),
+        suggests_(!suggestion.empty()) {}
+  const std::string& told() const { return told_; }  // the message without the suggestion
+  const std::string& key() const { return key_; }    // the whole path at the top of a file
+  const std::string& where() const { return where_; }
+  bool suggests() const { return suggests_; }  // the message names a key of the same map that may have been meant
+
+ private:
+  std::string told_;
+  std::string key_;
+  std::string where_;
+  bool suggests_;
+};
+
 // A value in a YAML file with its place: file, line, column, and the path of keys that leads to it. A cheap handle to a
 // tree that never changes; safe to read from any thread. Every error says where, what was expected and what was given:
 //   job.yaml:7:3: [config] expected one of (model, data, optimizer), got 'optimzer' (did you mean 'optimizer'?)
-// Files: at most 1 MiB, 32 levels, one document; anchors, aliases, tags and repeated keys are refused.
+// Files: at most 1 MiB, 32 levels, one document; anchors, aliases, tags and repeated keys are refused, these by load()
+// and parse() unless whoever calls tells repeated() himself, beside what else is wrong.
 class ConfigNode {
  public:
   // `overrides`: texts "a.b=value", applied in order before anything is read. The value is YAML; the path may name new
   // keys, and list elements by number. where() of such a value is "--set a.b".
-  static ConfigNode load(const std::filesystem::path& file, std::span<const std::string> overrides = {});
-  static ConfigNode parse(const std::string& text, const std::string& file,
-                          std::span<const std::string> overrides = {});
+  enum class Repeated { refuse, keep };
+  static ConfigNode load(const std::filesystem::path& file, std::span<const std::string> overrides = {},
+                         Repeated repeated = Repeated::refuse);
+  static ConfigNode parse(const std::string& text, const std::string& file, std::span<const std::string> overrides = {},
+                          Repeated repeated = Repeated::refuse);
+
+  // A message for each key of the file that stands twice in its map; the first one counts.
+  const std::vector<std::string>& repeated() const;
 
   const std::string& where() const;                  // job.yaml:7:3
   const std::string& path() const { return path_; }  // train.epochs; empty at the top
@@ -76,6 +104,8 @@ class ConfigNode {
   std::optional<ConfigNode> find(std::string_view key) const;
   void allow_keys(std::initializer_list<std::string_view> keys) const;  // throws on the first other key
   void allow_keys(const std::vector<std::string>& keys) const;
+  // Throws unless this is a map or nothing; `meant` says what was expected instead: "a name, or a map …".
+  void expect_map(const std::string& meant = "") const;
 
   // Entry of this map as a type, or the fallback when the key is missing.
   std::string get_string(std::string_view key, std::string fallback) const;
@@ -94,7 +124,6 @@ class ConfigNode {
       : root_(std::move(root)), tree_(tree), path_(std::move(path)) {}
 
   ConfigNode child(const ConfigTree& tree, std::string_view key) const;
-  void expect_map() const;
   std::string described() const;  // this value for messages: 'text', a list of 3, …
 
   std::shared_ptr<const ConfigTree> root_;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <deque>
 #include <optional>
 #include <sstream>
 #include <utility>
@@ -21,13 +22,17 @@ namespace {
 constexpr std::size_t kMostBytes = std::size_t{1} << 20;
 constexpr std::size_t kMostDepth = 32;
 constexpr std::size_t kMostEntries = 1000;  // entries per map; lookup is linear
+constexpr std::size_t kMostRepeated = 100;  // keys told to stand there twice
 
 // Builds the tree from the parser's events, so that limits hold before anything is expanded.
 class TreeBuilder final : public YAML::EventHandler {
  public:
   TreeBuilder(std::string file, std::string place) : file_(std::move(file)), place_(std::move(place)) {}
 
-  ConfigTree take() { return std::move(root_); }
+  ConfigTree take() {
+    root_.repeated = std::move(repeated_);
+    return std::move(root_);
+  }
   std::string where(const YAML::Mark& mark) const {
     return place_.empty() ? fmt::format("{}:{}:{}", file_, mark.line + 1, mark.column + 1) : place_;
   }
@@ -64,7 +69,7 @@ class TreeBuilder final : public YAML::EventHandler {
  private:
   struct Open {
     ConfigTree* tree;
-    bool awaits_value = false;  // maps: the last entry has a key but no value yet
+    ConfigTree* awaited = nullptr;  // maps: where the value of the key just read goes
   };
 
   void refuse_anchor(const YAML::Mark& mark, YAML::anchor_t anchor) const {
@@ -83,9 +88,8 @@ class TreeBuilder final : public YAML::EventHandler {
       Open& parent = open_.back();
       if (parent.tree->kind == ConfigTree::Kind::list) {
         value = &parent.tree->items.emplace_back();
-      } else if (parent.awaits_value) {
-        value = &parent.tree->entries.back().value;
-        parent.awaits_value = false;
+      } else if (parent.awaited != nullptr) {
+        value = std::exchange(parent.awaited, nullptr);
       } else {
         add_key(parent, mark, kind, text);
         return nullptr;
@@ -96,29 +100,41 @@ class TreeBuilder final : public YAML::EventHandler {
     return value;
   }
 
-  void add_key(Open& map, const YAML::Mark& mark, ConfigTree::Kind kind, const std::string& key) const {
+  void add_key(Open& map, const YAML::Mark& mark, ConfigTree::Kind kind, const std::string& key) {
     check(kind == ConfigTree::Kind::scalar || kind == ConfigTree::Kind::null,
           "{}: [config] expected a key that is a word, got a list or a map", where(mark));
-    const auto* before = map.tree->find(key);
-    check(before == nullptr, "{}: [config] expected each key once, got '{}' again (first at {})", where(mark), key,
-          before ? before->where : "");
+    if (const auto* before = map.tree->find(key)) {
+      tell_repeated(mark, key, before->where);
+      map.awaited = &ignored_.emplace_back();
+      return;
+    }
     check(map.tree->entries.size() < kMostEntries, "{}: [config] expected at most {} keys in a map, got more",
           where(mark), kMostEntries);
     map.tree->entries.push_back({key, where(mark), {}});
-    map.awaits_value = true;
+    map.awaited = &map.tree->entries.back().value;
+  }
+
+  // Told by whoever reads the file, so that one slip does not hide others.
+  void tell_repeated(const YAML::Mark& mark, const std::string& key, const std::string& first) {
+    if (repeated_.size() == kMostRepeated) return;
+    repeated_.push_back(
+        fmt::format("{}: [config] expected each key once, got '{}' again (first at {}; leave one of the two out)",
+                    where(mark), key, first));
   }
 
   void open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, ConfigTree::Kind kind) {
     refuse_anchor(mark, anchor);
     refuse_tag(mark, tag);
     check(open_.size() < kMostDepth, "{}: [config] expected at most {} levels, got more", where(mark), kMostDepth);
-    open_.push_back({place(mark, kind, "")});
+    open_.push_back({.tree = place(mark, kind, "")});
   }
 
   std::string file_;
   std::string place_;
   ConfigTree root_;
   std::vector<Open> open_;
+  std::deque<ConfigTree> ignored_;  // values of repeated keys
+  std::vector<std::string> repeated_;
 };
 
 // Place of the first tab that indents a line, up to the line where reading failed.
@@ -177,6 +193,61 @@ std::string slip(const std::string& text, int failed_line) {
     return fmt::format(" (its indentation is that of no key above: align '{}' with the keys that it belongs to)",
                        content(line));
   return "";
+}
+
+// Finds the first bracket or quote of a text that is not closed, or is closed by another one.
+class Brackets {
+ public:
+  std::string look(const std::string& text) {
+    for (const char c : text) {
+      if (std::string wrong = next(c); !wrong.empty()) return wrong;
+      before_ = c;
+      line_ += c == '\n' ? 1 : 0;
+    }
+    if (quote_.bracket != 0)
+      return fmt::format(" (the quote {} of line {} is not closed)", quote_.bracket, quote_.line);
+    if (open_.empty()) return "";
+    return fmt::format(" (the {} of line {} is not closed)", open_.back().bracket, open_.back().line);
+  }
+
+ private:
+  struct Open {
+    char bracket = 0;
+    int line = 0;
+  };
+  std::string next(char c) {
+    if (comment_ || quote_.bracket != 0) {
+      comment_ = comment_ && c != '\n';
+      if (c == quote_.bracket) quote_ = {};
+      return "";
+    }
+    const bool begins = before_ == ' ' || before_ == '\n' || before_ == '[' || before_ == '{' || before_ == ',';
+    comment_ = c == '#' && begins;
+    if ((c == '"' || c == '\'') && begins) quote_ = {c, line_};
+    if (c == '[' || c == '{') open_.push_back({c, line_});
+    if (c != ']' && c != '}') return "";
+    const char wanted = c == ']' ? '[' : '{';
+    if (open_.empty()) return fmt::format(" (the {} of line {} closes nothing)", c, line_);
+    if (open_.back().bracket != wanted)
+      return fmt::format(" (the {} of line {} is not closed before the {} of line {})", open_.back().bracket,
+                         open_.back().line, c, line_);
+    open_.pop_back();
+    return "";
+  }
+
+  std::vector<Open> open_;
+  Open quote_;
+  bool comment_ = false;
+  char before_ = '\n';
+  int line_ = 1;
+};
+
+// What may be wrong with a file that is no YAML, as far as its text tells; empty: no idea.
+std::string likely_slip(const std::string& text, const YAML::Exception& error) {
+  if (std::string told = slip(text, error.mark.line); !told.empty()) return told;
+  if (std::string told = Brackets().look(text); !told.empty()) return told;
+  const bool in_brackets = std::string_view(error.msg).find("flow not found") != std::string_view::npos;
+  return in_brackets ? " (a comma is missing here or before)" : "";
 }
 
 std::optional<std::size_t> list_index(std::string_view key, const ConfigTree& list) {
@@ -242,7 +313,7 @@ ConfigTree parse_config_tree(const std::string& text, const std::string& file, c
     if (const auto tab = indenting_tab(text, error.mark.line))
       fail("{}: [config] expected spaces before the key, got a tab (YAML is indented with spaces only)",
            builder.where(*tab));
-    fail("{}: [config] expected YAML, got: {}{}", builder.where(error.mark), error.msg, slip(text, error.mark.line));
+    fail("{}: [config] expected YAML, got: {}{}", builder.where(error.mark), error.msg, likely_slip(text, error));
   }
   ConfigTree tree = builder.take();
   // Nothing has no line of its own; `file` may be the place of what it stands for.
@@ -269,7 +340,9 @@ void apply_override(ConfigTree& root, std::string_view assignment) {
     if (dot == std::string_view::npos) break;
     path.remove_prefix(dot + 1);
   }
-  *tree = parse_config_tree(std::string(assignment.substr(equals + 1)), "", place);
+  ConfigTree value = parse_config_tree(std::string(assignment.substr(equals + 1)), "", place);
+  if (!value.repeated.empty()) throw Error(value.repeated.front());
+  *tree = std::move(value);
 }
 
 }  // namespace starling

@@ -19,6 +19,7 @@ struct ConfigTree {
   bool removed = false;  // of a list: left out, but counted, so that the elements behind keep their numbers
   std::vector<ConfigTree> items;
   std::vector<Entry> entries;
+  std::vector<std::string> repeated;  // of the whole file, at its top: what to tell of keys that stand there twice
 
   const Entry* find(std::string_view key) const;
   Entry* find(std::string_view key);
@@ -30,7 +31,8 @@ struct ConfigTree::Entry {
   ConfigTree value;
 };
 
-// Reads one YAML document. A non-empty `place` replaces file:line:column as the place of every value.
+// Reads one YAML document. A non-empty `place` replaces file:line:column as the place of every value. Of a key that
+// stands twice in a map the first counts.
 ConfigTree parse_config_tree(const std::string& text, const std::string& file, const std::string& place = "");
 
 // Applies "a.b=value" to the tree.

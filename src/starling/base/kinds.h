@@ -75,6 +75,8 @@ class Kinds {
   // are ignored here. Errors carry the place of the wrong value.
   Chosen<Product> choose(const ConfigNode& map, std::vector<std::string> also = {},
                          const std::string& fallback = "") const {
+    map.expect_map(
+        fmt::format("a name, as {0}, or a map with it, {{name: {0}}}", fallback.empty() ? names().front() : fallback));
     const auto given = map.find("name");
     const std::string name = given || fallback.empty() ? map.at("name").as_string() : fallback;
     also.emplace_back("name");

@@ -41,7 +41,8 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
   if (std::string known = synonym(word, candidates); !known.empty()) return known;
   const std::string wanted = lower_case(word);
   std::string best;
-  std::size_t best_distance = std::max<std::size_t>(1, word.size() / 3) + 1;
+  // Of words of one letter every other one is one edit away.
+  std::size_t best_distance = word.size() < 2 ? 1 : std::max<std::size_t>(1, word.size() / 3) + 1;
   for (const auto& candidate : candidates) {
     const auto distance = edit_distance(wanted, lower_case(candidate));
     if (distance >= best_distance) continue;

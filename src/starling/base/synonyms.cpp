@@ -153,10 +153,15 @@ const std::multimap<std::string_view, std::string_view>& known_synonyms() {
                                                                         {"cross_entropy", "classify"},
                                                                         {"crossentropy", "classify"},
                                                                         {"mse_loss", "regress"},
+                                                                        {"mse", "regress"},
+                                                                        {"regression", "regress"},
+                                                                        {"classification", "classify"},
+                                                                        {"bce", "multi_label"},
                                                                         {"acc", "accuracy"},
                                                                         {"horizontal_flip", "flip"},
                                                                         {"random_flip", "flip"},
                                                                         {"to_tensor", "convert"},
+                                                                        {"layers", "body"},
                                                                         {"momentum_sgd", "sgd"}};
   return all;
 }

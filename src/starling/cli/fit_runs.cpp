@@ -27,14 +27,19 @@ std::size_t different_values(const RunTable& table, std::size_t column) {
 }
 
 // Names of columns, in the order in which they are taken out.
-std::vector<std::string> order_of(const RunTable& table) {
+std::vector<std::string> order_of(const RunTable& table, bool chosen) {
   std::vector<std::string> order, last;
   const std::size_t settings = place_of(table, "epochs");  // they stand before it
   for (std::size_t i = std::min(settings, table.columns.size()); i-- > kFirst;)
-    (in_every_run(table, i) ? last : order).push_back(table.columns[i].name);
+    (chosen || in_every_run(table, i) ? last : order).push_back(table.columns[i].name);
   for (const char* name : {"started", "seconds", "samples_per_s"}) order.emplace_back(name);
   for (std::size_t i = settings; i < table.columns.size(); ++i) {
     if (table.columns[i].name.ends_with("_loss")) order.push_back(table.columns[i].name);
+  }
+  if (chosen) {
+    for (const char* name : {"steps", "epochs", "loss"}) order.emplace_back(name);
+    order.insert(order.end(), last.begin(), last.end());
+    return order;
   }
   // What differs in most runs stays longest.
   std::stable_sort(last.begin(), last.end(), [&](const auto& a, const auto& b) {
@@ -51,9 +56,9 @@ std::size_t width_of(const RunTable& table) {
 
 }  // namespace
 
-std::vector<std::string> fit_runs(RunTable& table, std::size_t columns) {
+std::vector<std::string> fit_runs(RunTable& table, std::size_t columns, bool chosen) {
   const RunTable whole = table;
-  for (const auto& name : order_of(whole)) {
+  for (const auto& name : order_of(whole, chosen)) {
     if (columns == 0 || width_of(table) <= columns) break;
     const std::size_t at = place_of(table, name);
     if (at == table.columns.size()) continue;

@@ -51,8 +51,12 @@ std::string wrapped(const std::string& line, std::size_t columns, std::size_t in
 
 std::size_t help_columns() {
   if (const char* told = std::getenv("COLUMNS")) return static_cast<std::size_t>(std::max(0, std::atoi(told)));
+  return terminal_columns(STDOUT_FILENO);
+}
+
+std::size_t terminal_columns(int descriptor) {
   winsize size{};
-  return isatty(STDOUT_FILENO) == 1 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+  return isatty(descriptor) == 1 && ioctl(descriptor, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 std::string fit_help(const std::string& help, std::size_t columns) {

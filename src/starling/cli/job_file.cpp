@@ -59,7 +59,7 @@ std::filesystem::path job_path(const std::string& job) {
 }
 
 ConfigNode load_config(const JobFile& file) {
-  return as_usage([&] { return ConfigNode::load(job_path(file.job), file.set); });
+  return as_usage([&] { return ConfigNode::load(job_path(file.job), file.set, ConfigNode::Repeated::keep); });
 }
 
 std::string job_of_run(const std::string& run, const std::string& given, const char* who) {
@@ -71,7 +71,10 @@ std::string job_of_run(const std::string& run, const std::string& given, const c
         "[{}] expected a run with a job.yaml, got {}, which a C++ program made (give --job JOB.yaml, a job with the "
         "same network)",
         who, run));
-  throw UsageError(fmt::format("[{}] expected the folder of a run or of a saved model, got {}", who, run));
+  const bool is_job =
+      std::filesystem::is_regular_file(run, ignored) && std::filesystem::path(run).extension() == ".yaml";
+  throw UsageError(fmt::format("[{}] expected the folder of a run or of a saved model, got {}{}", who, run,
+                               is_job ? fmt::format(" (a job: `starling train {}` makes a run of it)", run) : ""));
 }
 
 train::Job load_job(const JobFile& file) { return read_whole_job(load_config(file)); }

@@ -14,6 +14,7 @@
 #include "starling/base/version.h"
 #include "starling/cli/commands.h"
 #include "starling/cli/help_width.h"
+#include "starling/cli/tell.h"
 #include "starling/cli/usage.h"
 #include "starling/train/loop/interrupt.h"
 #include "starling/train/run/refusal.h"
@@ -32,7 +33,7 @@ using Arguments = std::vector<std::string>;
 int complain(std::string message, int code) {
   message.resize(std::min(message.size(), message.find("\nlast operations of rank ")));
   std::replace(message.begin(), message.end(), '\n', ' ');
-  fmt::print(stderr, "starling: {}\n", message);
+  tell(message);
   return code;
 }
 
@@ -43,9 +44,10 @@ bool wrote_everything() {
   return std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good();
 }
 
-// The arguments, where `help COMMAND` is another way to write `COMMAND --help`.
+// The arguments, where `help COMMAND` is another way to write `COMMAND --help`, and `version` to write --version.
 Arguments arguments_of(int argc, char** argv) {
   Arguments all(argv + 1, argv + argc);
+  if (!all.empty() && all[0] == "version") all[0] = "--version";
   if (all.empty() || all[0] != "help") return all;
   all.erase(all.begin());
   all.emplace_back("--help");

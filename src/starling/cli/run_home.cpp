@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <system_error>
 
+#include "starling/cli/tell.h"
+
 namespace starling::cli {
 
 namespace fs = std::filesystem;
@@ -28,7 +30,7 @@ void enter_run_home(std::string& run, const train::Job& job) {
   const fs::path home = run_home(run, job);
   if (home.empty()) return;
   run = fs::weakly_canonical(run).string();
-  fmt::print(stderr, "starling: relative paths of the job are taken from {}, where it was trained\n", home.string());
+  tell(fmt::format("relative paths of the job are taken from {}, where it was trained", home.string()));
   fs::current_path(home);
 }
 

@@ -8,6 +8,7 @@
 #include "starling/base/error.h"
 #include "starling/base/file.h"
 #include "starling/cli/job_file.h"
+#include "starling/cli/tell.h"
 #include "starling/data/tokenizers/tokenizer.h"
 #include "starling/train/job/job_data.h"
 #include "starling/train/job/prepared_job.h"
@@ -60,7 +61,7 @@ SavedModel model_of_checkpoint(const fs::path& run, int threads, const std::stri
   train::load_weights(*prepared.net, checkpoint);
   const ScratchFolder scratch;
   export_model(prepared, scratch.path() / "model", {{"step", checkpoint.step}}).value();
-  fmt::print(stderr, "starling: {} {}: taking its checkpoint of step {}\n", run.string(), why, checkpoint.step);
+  tell(fmt::format("{} {}: taking its checkpoint of step {}", run.string(), why, checkpoint.step));
   return SavedModel::load(scratch.path() / "model", {.threads = threads}).value();
 }
 
@@ -78,9 +79,8 @@ std::optional<SavedModel> model_of_run(const fs::path& run, int threads) {
   auto newer = attempt(
       [&] { return model_of_checkpoint(run, threads, fmt::format("was trained on since its model of step {}", of)); });
   if (newer) return std::move(*newer);
-  fmt::print(stderr,
-             "starling: warning: {} was trained on to step {}, which cannot be read: taking its model of step {}: {}\n",
-             run.string(), *step, of, newer.error());
+  tell(fmt::format("warning: {} was trained on to step {}, which cannot be read: taking its model of step {}: {}",
+                   run.string(), *step, of, newer.error()));
   return saved;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "starling/base/nearest.h"
+#include "starling/train/job/key_places.h"
 
 namespace starling::cli {
 namespace {
@@ -58,9 +59,19 @@ std::vector<std::string> options_of(const CLI::App& app) {
   return names;
 }
 
+// "--set train.epochs=…" for --epochs where a job can be changed: other programs have an option for each setting.
+std::string setting_meant(const CLI::App& command, const std::string& option) {
+  if (!knows(command, "--set") || !option.starts_with("--")) return "";
+  std::string key = option.substr(2);
+  std::replace(key.begin(), key.end(), '-', '_');
+  const auto places = train::places_of(key, ConfigNode::parse("", ""));
+  return places.empty() ? "" : fmt::format("--set {}=…", places.front().path());
+}
+
 std::string hint(const CLI::App& program, const CLI::App& command, const std::string& option) {
   const std::string near = nearest(option, options_of(command));
-  if (!near.empty()) return fmt::format(" (did you mean {}?)", near);
+  const std::string setting = near.empty() ? setting_meant(command, option) : near;
+  if (!setting.empty()) return fmt::format(" (did you mean {}?)", setting);
   const auto others = owners({&program}, option);
   return others.empty() ? "" : fmt::format(", which belongs to {}", fmt::join(others, ", "));
 }

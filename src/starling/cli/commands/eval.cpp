@@ -9,6 +9,7 @@
 #include "starling/cli/job_file.h"
 #include "starling/cli/run_home.h"
 #include "starling/cli/run_model.h"
+#include "starling/cli/tell.h"
 #include "starling/data/loading/loader.h"
 #include "starling/ops/def/apply.h"
 #include "starling/train/job/job_data.h"
@@ -70,10 +71,10 @@ const std::vector<std::string>& names_of_classes(const ModelSignature& signature
   const auto& given = prepared.data.splits.class_names;
   if (own.empty()) return given;
   if (!given.empty() && own != given)
-    fmt::print(stderr,
-               "starling: warning: the model has the classes ({}), the data ({}): labels are compared by number; "
-               "data.class_names sets their order\n",
-               fmt::join(own, ", "), fmt::join(given, ", "));
+    tell(
+        fmt::format("warning: the model has the classes ({}), the data ({}): labels are compared by number; "
+                    "data.class_names sets their order",
+                    fmt::join(own, ", "), fmt::join(given, ", ")));
   return own;
 }
 
@@ -129,8 +130,8 @@ train::Job job_of_model(const EvalArguments& options) {
   train::Job job =
       as_usage([&] { return train::read_job(ConfigNode::parse(text, options.what + "/model.json", options.set)); });
   // The paths come from the model's author: show the user what is opened.
-  fmt::print(stderr, "starling: data as {}/model.json says (--data JOB takes other): {} {}\n", options.what,
-             job.data.source.name, job.data.source.json().dump());
+  tell(fmt::format("data as {}/model.json says (--data JOB takes other): {} {}", options.what, job.data.source.name,
+                   job.data.source.json().dump()));
   return job;
 }
 

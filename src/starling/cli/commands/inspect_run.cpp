@@ -41,7 +41,7 @@ std::string kind_text(const nlohmann::ordered_json& kind) {
 }
 
 // A line "name          value" in the columns of the terminal; values go on in their own column.
-void tell(std::string_view name, const std::string& value) {
+void print_line(std::string_view name, const std::string& value) {
   fmt::print("{}\n", fitted(fmt::format("{:<13} {}", name, value), kValues));
 }
 
@@ -52,7 +52,7 @@ void print_ranks(const nlohmann::ordered_json& ranks) {
     const auto left_out = rank.value("left_out", std::int64_t{0});
     for (const auto& [op, seconds] : rank.at("wait").items())
       more += fmt::format(", {} {:.3f} s", op, seconds.get<double>());
-    tell(
+    print_line(
         fmt::format("rank {}", rank.at("rank").get<int>()),
         fmt::format(
             "{:.0f} samples/s{}, waits {:.1f} % for data and {:.1f} % for others ({}), sent {:.2f} MB, received {:.2f} "
@@ -64,15 +64,15 @@ void print_ranks(const nlohmann::ordered_json& ranks) {
     std::string counters;
     for (const auto& [name, value] : rank.at("counters").items())
       counters += fmt::format("{}{} {}", counters.empty() ? "" : ", ", name, shown(value));
-    if (!counters.empty()) tell("", counters);
+    if (!counters.empty()) print_line("", counters);
   }
 }
 
 // Where a run stands that went on after its summary was written: from its log, if it has one.
 void print_progress(const train::RunRecord& now) {
-  if (std::isfinite(now.epochs)) tell("epochs", fmt::format("{:.6g}", now.epochs));
-  if (std::isfinite(now.loss)) tell("loss", fmt::format("{:.6g} (of its last steps)", now.loss));
-  for (const auto& [name, value] : now.metrics) tell(name, fmt::format("{:.6g}", value));
+  if (std::isfinite(now.epochs)) print_line("epochs", fmt::format("{:.6g}", now.epochs));
+  if (std::isfinite(now.loss)) print_line("loss", fmt::format("{:.6g} (of its last steps)", now.loss));
+  for (const auto& [name, value] : now.metrics) print_line(name, fmt::format("{:.6g}", value));
 }
 
 void print_values(const nlohmann::ordered_json& summary) {
@@ -81,10 +81,10 @@ void print_values(const nlohmann::ordered_json& summary) {
     if (value.is_array()) continue;
     if (!value.is_object()) {
       const bool moment = key == "started" && value.is_number();
-      tell(key, moment ? train::moment_text(value.get<double>()) : shown(value));
+      print_line(key, moment ? train::moment_text(value.get<double>()) : shown(value));
       continue;
     }
-    for (const auto& [name, number] : value.items()) tell(name, shown(number));
+    for (const auto& [name, number] : value.items()) print_line(name, shown(number));
   }
 }
 
@@ -94,30 +94,30 @@ void print_summary(const fs::path& run) {
   const train::RunRecord now = train::read_run(run);
   const auto text = read_file(run / "summary.json", 1 << 20);
   if (!text) {
-    tell("summary", "none: it has not ended yet");
+    print_line("summary", "none: it has not ended yet");
     return print_progress(now);
   }
   const auto summary = nlohmann::ordered_json::parse(*text, nullptr, false);
   check(summary.is_object(), "[inspect] {}: expected a summary, got something else", (run / "summary.json").string());
   const double of = summary.value("steps", 0.0);
   if (now.steps > of) {
-    tell("steps", fmt::format("{:.0f}", now.steps));
+    print_line("steps", fmt::format("{:.0f}", now.steps));
     print_progress(now);
-    tell("summary", fmt::format("of step {:.0f}, before it went on; what follows is as it was then", of));
+    print_line("summary", fmt::format("of step {:.0f}, before it went on; what follows is as it was then", of));
   }
   print_values(summary);
 }
 
 void print_job(const train::Job& job) {
-  tell("model", job.model.net ? job.model.net->name : "declared");
-  tell("data", job.data.source.name);
-  tell("optimizer", kind_text(job_json(job).at("optimizer")));
+  print_line("model", job.model.net ? job.model.net->name : "declared");
+  print_line("data", job.data.source.name);
+  print_line("optimizer", kind_text(job_json(job).at("optimizer")));
 }
 
 // Of a run made by a C++ program: the settings that its checkpoints keep.
 void print_settings(const train::RunRecord& run) {
-  tell("job", "none: made by a C++ program");
-  for (const auto& [path, value] : run.settings) tell(path, value.dump());
+  print_line("job", "none: made by a C++ program");
+  for (const auto& [path, value] : run.settings) print_line(path, value.dump());
 }
 
 // Verifies every checkpoint, since that is what one wants to know before trusting a run.
@@ -126,9 +126,9 @@ void print_checkpoints(const fs::path& folder, const char* title) {
   for (const std::int64_t step : checkpoints.steps()) {
     const auto loaded = checkpoints.load(step);
     if (loaded) {
-      tell(title, fmt::format("step {}, {} tensors", step, loaded->tensors.size()));
+      print_line(title, fmt::format("step {}, {} tensors", step, loaded->tensors.size()));
     } else {
-      tell(title, fmt::format("step {}, not sound: {}", step, loaded.error()));
+      print_line(title, fmt::format("step {}, not sound: {}", step, loaded.error()));
     }
   }
 }
@@ -158,23 +158,32 @@ std::string state_of(const fs::path& folder, const train::Job& job) {
   }
 }
 
+// " (`starling runs FOLDER` lists the 3 runs in it)" for a folder of runs; empty for any other.
+std::string runs_within(const fs::path& folder) {
+  const auto found = fs::is_directory(folder) ? train::find_runs(folder) : std::vector<fs::path>();
+  if (found.empty()) return "";
+  return fmt::format(" (`starling runs {}` lists {} in it, as {})", folder.string(),
+                     found.size() == 1 ? "the run" : fmt::format("the {} runs", found.size()), found.front().string());
+}
+
 int run_inspect_run(const InspectRunArguments& options) {
   const fs::path folder(options.run);
   const bool has_job = fs::exists(folder / "job.yaml");
   if (!has_job && !train::is_run_folder(folder))
-    throw UsageError(fmt::format(
-        "[inspect] expected the folder of a run, with a job.yaml, a summary or checkpoints, got {}", options.run));
+    throw UsageError(
+        fmt::format("[inspect] expected the folder of a run, with a job.yaml, a summary or checkpoints, got {}{}",
+                    options.run, runs_within(folder)));
   if (has_job) {
     const train::Job job = load_job({options.run, {}});
     print_job(job);
-    tell("state", state_of(folder, job));
+    print_line("state", state_of(folder, job));
   } else {
     print_settings(train::read_run(folder));
   }
   print_summary(folder);
   print_checkpoints(folder / "checkpoints", "checkpoint");
   print_checkpoints(folder / "checkpoints-best", "best");
-  if (is_saved_model(folder / "model")) tell("saved model", (folder / "model").string());
+  if (is_saved_model(folder / "model")) print_line("saved model", (folder / "model").string());
   return kOk;
 }
 

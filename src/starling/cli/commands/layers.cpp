@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "starling/base/nearest.h"
 #include "starling/cli/commands.h"
+#include "starling/cli/name_hint.h"
 #include "starling/cli/print_kinds.h"
 #include "starling/nn/layer_kinds.h"
 
@@ -57,10 +57,8 @@ void print_markdown(const nn::LayerKinds& kinds) {
 }
 
 [[noreturn]] void refuse_name(const std::string& name) {
-  const std::string near = nearest(name, nn::layer_kinds().names());
-  throw UsageError(
-      fmt::format("[layers] expected the name of a layer, got '{}'{}", name,
-                  near.empty() ? "; `starling layers` lists them" : fmt::format(" (did you mean '{}'?)", near)));
+  throw UsageError(fmt::format("[layers] expected the name of a layer, got '{}'{}", name,
+                               name_hint(name, nn::layer_kinds().names(), "starling layers")));
 }
 
 int run_layers(const LayersArguments& options) {

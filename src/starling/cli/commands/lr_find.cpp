@@ -8,6 +8,7 @@
 #include "starling/base/file.h"
 #include "starling/cli/commands.h"
 #include "starling/cli/job_file.h"
+#include "starling/cli/tell.h"
 #include "starling/train/loop/interrupt.h"
 #include "starling/train/monitor/plot/svg_plot.h"
 
@@ -37,10 +38,10 @@ int run_lr_find(const LrFindArguments& options) {
     fmt::print("{}\n", options.out);
   }
   if (!found.suggested) {
-    fmt::print(stderr,
-               "starling: no rate to suggest: the loss fell at none of them (try --max {:g}, --min {:g} or --steps "
-               "{})\n",
-               how.max * 10, how.min / 10, how.steps * 2);
+    tell(
+        fmt::format("no rate to suggest: the loss fell at none of them (try --max {:g}, --min {:g} or --steps "
+                    "{})",
+                    how.max * 10, how.min / 10, how.steps * 2));
     return kFailure;
   }
   fmt::print("suggested: --set optimizer.lr={:.2g}\n", *found.suggested);

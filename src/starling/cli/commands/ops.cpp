@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "starling/cli/commands.h"
+#include "starling/cli/name_hint.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/registry.h"
@@ -154,9 +155,17 @@ void print_text(const OpDef& op) {
   }
 }
 
+const OpDef* op_called(const std::string& wanted, const std::vector<const OpDef*>& ops) {
+  if (const OpDef* op = op_registry().find(wanted)) return op;
+  std::vector<std::string> known;
+  for (const OpDef* op : ops) known.push_back(op->name);
+  throw UsageError(
+      fmt::format("[ops] expected the name of an op, got '{}'{}", wanted, name_hint(wanted, known, "starling ops")));
+}
+
 int run_ops(const OpsArguments& options) {
   std::vector<const OpDef*> ops = op_registry().sorted();
-  if (!options.name.empty()) ops = {as_usage([&] { return &find_op(options.name); })};
+  if (!options.name.empty()) ops = {op_called(options.name, ops)};
   if (options.json) {
     print_json(ops);
   } else if (options.markdown) {

@@ -11,6 +11,7 @@
 
 #include "starling/base/file.h"
 #include "starling/cli/commands.h"
+#include "starling/cli/tell.h"
 #include "starling/train/monitor/plot/svg_plot.h"
 #include "starling/train/monitor/plot/text_plot.h"
 
@@ -87,7 +88,7 @@ int run_plot(const PlotArguments& options) {
   const auto logs = read_logs(options);
   std::vector<std::string> notes;
   const train::Figure figure = as_usage([&] { return make_figure(logs, figure_options, notes); });
-  for (const auto& note : notes) fmt::print(stderr, "starling: {}\n", note);
+  for (const auto& note : notes) cli::tell(note);
   if (options.out.empty()) {
     std::cout << to_text(figure, text_options(options));
     return kOk;

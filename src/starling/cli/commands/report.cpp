@@ -6,6 +6,7 @@
 #include "starling/base/file.h"
 #include "starling/cli/commands.h"
 #include "starling/cli/job_file.h"
+#include "starling/cli/tell.h"
 #include "starling/train/job/prepared_job.h"
 #include "starling/train/report/run_report.h"
 #include "starling/train/run/run_weights.h"
@@ -49,7 +50,7 @@ int run_report(const ReportArguments& options) {
   if (!options.no_data) examine_run(options, report);
   const fs::path file = options.out.empty() ? fs::path(options.run) / "report.html" : fs::path(options.out);
   write_file_atomically(file, to_html(report)).value();
-  for (const auto& note : report.notes) fmt::print(stderr, "starling: {}\n", note);
+  for (const auto& note : report.notes) tell(note);
   fmt::print("{}\n", file.string());
   return kOk;
 }

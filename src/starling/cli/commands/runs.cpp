@@ -8,6 +8,7 @@
 #include "starling/cli/commands.h"
 #include "starling/cli/fit_runs.h"
 #include "starling/cli/help_width.h"
+#include "starling/cli/tell.h"
 #include "starling/train/runs/run_table.h"
 
 namespace starling {
@@ -22,13 +23,14 @@ struct RunsArguments {
   bool csv = false;
 };
 
-// Columns that the terminal has no room for are named below the table; those that were asked for all stay.
-void print_fitting(train::RunTable& table, std::size_t columns) {
-  const auto left_out = cli::fit_runs(table, columns);
+// Columns that the terminal has no room for are named below the table; those that were asked for go last.
+void print_fitting(train::RunTable& table, std::size_t columns, bool chosen) {
+  const auto left_out = cli::fit_runs(table, columns, chosen);
   std::cout << to_text(table);
   if (!left_out.empty())
-    std::cout << cli::fitted(
-                     fmt::format("no room for {}; --settings chooses, --csv has all", fmt::join(left_out, ", ")), 0)
+    std::cout << cli::fitted(fmt::format("no room for {}; {}--csv has all", fmt::join(left_out, ", "),
+                                         chosen ? "" : "--settings chooses, "),
+                             0)
               << "\n";
   if (!table.of_some.empty())
     std::cout << cli::fitted(
@@ -46,24 +48,23 @@ int run_runs(RunsArguments options) {
   for (const auto& folder : folders) {
     runs.push_back(train::read_run(folder));
     if (!runs.back().problem.empty())
-      fmt::print(stderr, "starling: {}: not all could be read: {}\n", folder.string(), runs.back().problem);
+      cli::tell(fmt::format("{}: not all could be read: {}", folder.string(), runs.back().problem));
   }
   if (runs.empty()) {
-    fmt::print(stderr, "starling: no runs in {}: starling train makes them in train.folder of its job\n",
-               options.folder);
+    cli::tell(fmt::format("no runs in {}: starling train makes them in train.folder of its job", options.folder));
   }
   train::RunTable table =
       runs.empty() ? train::RunTable{} : as_usage([&] { return make_run_table(runs, options.folder, options.table); });
   const bool none_match = !runs.empty() && table.rows.empty();
   if (none_match)
-    fmt::print(stderr, "starling: no run matches {}, of {} in {}\n", fmt::join(options.table.filters, " and "),
-               runs.size(), options.folder);
+    cli::tell(fmt::format("no run matches {}, of {} in {}", fmt::join(options.table.filters, " and "), runs.size(),
+                          options.folder));
   if (options.json) {
     std::cout << to_json(table).dump(2) << "\n";
   } else if (options.csv && !runs.empty()) {
     std::cout << to_csv(table);
   } else if (!runs.empty() && !none_match) {
-    print_fitting(table, options.table.settings.empty() ? cli::help_columns() : 0);
+    print_fitting(table, cli::help_columns(), !options.table.settings.empty());
   }
   return cli::kOk;
 }

@@ -13,6 +13,7 @@
 #include "starling/cli/commands.h"
 #include "starling/cli/help_width.h"
 #include "starling/cli/job_file.h"
+#include "starling/cli/tell.h"
 #include "starling/train/job/prepared_job.h"
 #include "starling/train/loop/interrupt.h"
 #include "starling/train/monitor/plot/svg_plot.h"
@@ -52,11 +53,28 @@ train::SweepJob sweep_of(const SweepArguments& options, const ConfigNode& top) {
   });
 }
 
+// Errors of values that are tried name the option that gave them.
+std::vector<std::string> as_varied(std::vector<std::string> errors, const train::Trial& trial) {
+  for (auto& error : errors) {
+    for (const auto& [path, value] : trial.values) {
+      const std::string set = "--set " + path + ": ";
+      if (!error.starts_with(set)) continue;
+      error.replace(0, 5, "--vary");
+      if (const auto hint = error.rfind("mean --set "); hint != std::string::npos) error.replace(hint + 5, 5, "--vary");
+    }
+  }
+  return errors;
+}
+
 // Job of a trial; errors in a value that is tried are told before anything runs.
 train::Job trial_job(const SweepArguments& options, const train::Trial& trial) {
   JobFile file = options;
   for (auto& one : overrides(trial)) file.set.push_back(std::move(one));
-  return load_job(file);
+  try {
+    return load_job(file);
+  } catch (const JobErrors& errors) {
+    throw JobErrors(as_varied(errors.all(), trial));
+  }
 }
 
 // Part of a job that a varied setting changes: of the name of a kind its whole section, since options come and go with
@@ -129,6 +147,7 @@ std::vector<std::string> train_command(const SweepArguments& options, const trai
 
 void report(const train::SweepResult& result, const std::string& metric, const fs::path& folder) {
   std::cout << sweep_table(result, metric, help_columns());
+  if (const std::string best = best_text(result, metric); !best.empty()) std::cout << fitted(best, 0) << "\n";
   if (const auto figure = sweep_figure(result, metric)) {
     write_file_atomically(folder / "sweep.svg", to_svg(*figure)).value();
     std::cout << "curves of the best: " << (folder / "sweep.svg").string() << "\n";
@@ -168,14 +187,14 @@ int run_sweep_command(const SweepArguments& options) {
   const train::SweepResult result = run_sweep(how, folder);
   report(result, goal.metric, out);
   if (result.interrupted) {
-    fmt::print(stderr, "starling: interrupted; the same command goes on with the sweep\n");
+    tell("interrupted; the same command goes on with the sweep");
     return kInterrupted;
   }
   const auto failed =
       std::count_if(result.trials.begin(), result.trials.end(), [](const auto& trial) { return !trial.error.empty(); });
   if (failed > 0)
-    fmt::print(stderr, "starling: {} of {} trials failed; output.txt in the folder of each has all it said\n", failed,
-               result.trials.size());
+    tell(fmt::format("{} of {} trials failed; output.txt in the folder of each has all it said", failed,
+                     result.trials.size()));
   return failed > 0 ? kFailure : kOk;
 }
 

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -11,8 +12,10 @@
 #include "starling/base/as_rank.h"
 #include "starling/base/error_text.h"
 #include "starling/cli/commands.h"
+#include "starling/cli/help_width.h"
 #include "starling/cli/job_file.h"
 #include "starling/cli/run_home.h"
+#include "starling/cli/tell.h"
 #include "starling/dist/launch/rank_info.h"
 #include "starling/train/job/job_check.h"
 #include "starling/train/job/job_error.h"
@@ -43,9 +46,11 @@ void print_summary(const train::Job& job, const train::TrainResult& result) {
   std::string metrics;
   for (const auto& [name, value] : s.metrics) metrics += fmt::format(", {} {:.4f}", name, value);
   const std::string file = (job.train.folder / "summary.json").string();
-  fmt::print("{} steps, {:.0f} samples/s on average, loss {:.4f} (mean of the last epoch){}, weights {}; {}\n", s.steps,
-             s.samples_per_s, s.loss, metrics, s.weights_hash.substr(0, 12),
-             result.summary_written ? file : "no summary was written");
+  const std::string line =
+      fmt::format("{} steps, {:.0f} samples/s on average, loss {:.4f} (mean of the last epoch){}, weights {}; {}",
+                  s.steps, s.samples_per_s, s.loss, metrics, s.weights_hash.substr(0, 12),
+                  result.summary_written ? file : "no summary was written");
+  fmt::print("{}\n", wrapped(line, terminal_columns(STDOUT_FILENO), 0));
 }
 
 // What to do with a run that had been finished before.
@@ -75,17 +80,16 @@ void tell_beyond(const train::Job& job, const train::TrainResult& result) {
       fmt::format("{} ({})", counted(result.epochs, "epoch"), counted(result.summary.steps, "step"));
   own.train.epochs = std::max(own.train.epochs, result.epochs);
   const std::string on = ended ? how_to_train_longer(own, result) : fmt::format("`starling train {}` goes on", folder);
-  fmt::print(
-      stderr,
-      "starling: {} is {} {}, and this job asks for {}: nothing was trained and nothing changed; {}, or train so "
-      "long in another folder by --set train.folder={}-short\n",
-      folder, ended ? "finished with" : "not finished but has", done,
-      by_steps ? counted(job.train.steps, "step") : counted(job.train.epochs, "epoch"), on, folder);
+  tell(
+      fmt::format("{} is {} {}, and this job asks for {}: nothing was trained and nothing changed; {}, or train so "
+                  "long in another folder by --set train.folder={}-short",
+                  folder, ended ? "finished with" : "not finished but has", done,
+                  by_steps ? counted(job.train.steps, "step") : counted(job.train.epochs, "epoch"), on, folder));
 }
 
 void tell_finished(const train::Job& job, const train::TrainResult& result) {
-  fmt::print(stderr, "starling: {} is finished: nothing was trained; {}, or start over by --resume none\n",
-             job.train.folder.string(), how_to_train_longer(job, result));
+  tell(fmt::format("{} is finished: nothing was trained; {}, or start over by --resume none", job.train.folder.string(),
+                   how_to_train_longer(job, result)));
 }
 
 // A job that does not fit its data is told as `starling validate` does: everything at once. Of ranks with the same
@@ -125,7 +129,7 @@ int train_job(const train::Job& job, const TrainArguments& options) {
     return kOk;
   }
   if (result.stopped) {
-    fmt::print(stderr, "starling: interrupted at step {}; {}\n", result.summary.steps, then(job, result));
+    tell(fmt::format("interrupted at step {}; {}", result.summary.steps, then(job, result)));
     return kInterrupted;
   }
   if (result.beyond) {
@@ -134,7 +138,7 @@ int train_job(const train::Job& job, const TrainArguments& options) {
   }
   print_summary(job, result);
   if (result.was_finished) tell_finished(job, result);
-  if (!result.model_error.empty()) fmt::print(stderr, "starling: no saved model: {}\n", result.model_error);
+  if (!result.model_error.empty()) tell(fmt::format("no saved model: {}", result.model_error));
   if (result.saved) return kOk;
   fail(
       "[train] expected to save the trained weights in {}, got no checkpoint of the last step (make room there; the "

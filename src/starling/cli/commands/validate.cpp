@@ -5,6 +5,7 @@
 
 #include "starling/cli/commands.h"
 #include "starling/cli/job_file.h"
+#include "starling/cli/tell.h"
 #include "starling/train/job/job_check.h"
 
 namespace starling::cli {
@@ -33,11 +34,11 @@ std::int64_t steps_an_epoch(const train::Job& job, std::int64_t samples) {
 
 int check_with_data(const ValidateArguments& options, const train::Job& job) {
   const train::JobCheck check = check_job(job);
-  for (const auto& message : check.problems) fmt::print(stderr, "starling: {}\n", message);
+  for (const auto& message : check.problems) tell(message);
   if (!check.ok()) return kUsage;
   const train::PreparedJob& prepared = *check.prepared;
   const train::StepShapes& shapes = check.shapes;
-  for (const auto& note : prepared.data.splits.notes) fmt::print(stderr, "starling: note: {}\n", note);
+  for (const auto& note : prepared.data.splits.notes) tell(fmt::format("note: {}", note));
   fmt::print("{}: ok\n", options.job);
   fmt::print("data        {}\n", describe_data(prepared));
   fmt::print("model       {}, {} parameters{}\n",

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "starling/cli/commands.h"
+#include "starling/cli/name_hint.h"
 #include "starling/cli/print_kinds.h"
 
 namespace starling::cli {
@@ -34,7 +35,10 @@ void print_net(const std::string& name, const ZooKind& kind) {
 
 int run_zoo(const ZooArguments& options) {
   const zoo::Table& nets = zoo::nets();
-  const auto one = options.name.empty() ? zoo::Net{} : as_usage([&] { return nets.by_name(options.name); });
+  if (!options.name.empty() && !nets.contains(options.name))
+    throw UsageError(fmt::format("[zoo] expected the name of a network, got '{}'{}", options.name,
+                                 name_hint(options.name, nets.names(), "starling zoo")));
+  const auto one = options.name.empty() ? zoo::Net{} : nets.by_name(options.name);
   if (options.json) {
     nlohmann::ordered_json all = nlohmann::ordered_json::array();
     for (const auto& [name, kind] : nets.all()) {

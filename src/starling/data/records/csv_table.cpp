@@ -54,6 +54,30 @@ void check_classes(const std::vector<std::string>& names, const std::string& col
       file, column, names.size(), *broken);
 }
 
+// What may part the columns of a header that was taken for a single one, as a job writes it; empty: nothing does.
+std::string separator_in(const std::string& header) {
+  for (const auto& [letter, name] : {std::pair(';', "';'"), {'\t', "tab"}, {'|', "'|'"}}) {
+    if (header.find(letter) != std::string::npos) return name;
+  }
+  return "";
+}
+
+// "0,754": a number with a comma where others write a point.
+bool has_decimal_comma(std::string_view text) {
+  std::string point(text);
+  std::replace(point.begin(), point.end(), ',', '.');
+  double ignored = 0;
+  return std::count(text.begin(), text.end(), ',') == 1 && parse_number(point, ignored);
+}
+
+// What to do about a cell that is no number.
+const char* advice_for(std::string_view cell, bool has_target) {
+  if (has_decimal_comma(cell)) return " (numbers have a point: replace the decimal commas)";
+  return has_target ? " (list a column of words in categories, a useless one in ignore)"
+                    : " (if it is what is to be learned, write label: with its name; list a column of words in "
+                      "categories, a useless one in ignore)";
+}
+
 std::string_view trimmed(std::string_view text) {
   const auto begin = text.find_first_not_of(" \t");
   if (begin == std::string_view::npos) return {};
@@ -89,9 +113,14 @@ std::vector<std::size_t> column_places(const std::vector<std::string>& columns, 
   if (count == 0) return places;
   constexpr std::size_t kShown = 20;
   const std::size_t shown = std::min(columns.size(), kShown);
-  fail("[csv] {}: expected {} {}, got {} others: {}{}{}", file, count == 1 ? "a column" : "the columns", missing,
-       columns.size(), fmt::join(columns.begin(), columns.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
-       shown < columns.size() ? ", …" : "", near.empty() ? "" : " (did you mean '" + near + "'?)");
+  const std::string separator = columns.size() == 1 ? separator_in(columns.front()) : "";
+  fail("[csv] {}: expected {} {}, got {}: {}{}{}", file, count == 1 ? "a column" : "the columns", missing,
+       columns.size() == 1 ? "another one" : fmt::format("{} others", columns.size()),
+       fmt::join(columns.begin(), columns.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
+       shown < columns.size() ? ", …" : "",
+       !separator.empty() ? fmt::format(" (write separator: {})", separator)
+       : near.empty()     ? ""
+                          : " (did you mean '" + near + "'?)");
 }
 
 std::int64_t CsvSchema::width() const {
@@ -203,7 +232,7 @@ bool CsvRow::decode(const Cell& cell, const Where& where, float* features, void*
     double value = 0;
     if (!parse_number(text, value) || !std::isfinite(value)) {
       if (!schema.is_missing(text))
-        refuse("a number", schema.numbers[i], text, " (list a column of words in categories, a useless one in ignore)");
+        refuse("a number", schema.numbers[i], text, advice_for(text, schema.label_kind != CsvSchema::Label::none));
       switch (schema.missing) {
         case Missing::refuse: refuse("a number", schema.numbers[i], text, " (missing: mean fills gaps)"); break;
         case Missing::drop: return false;

@@ -13,6 +13,11 @@ using Seconds = std::chrono::duration<double>;
 
 std::string after(std::int64_t step) { return step < 0 ? "before its first step" : fmt::format("after step {}", step); }
 
+// Of a rank that may have gone further than it has told.
+std::string last_reported(std::int64_t step) {
+  return step < 0 ? "no step reported yet" : fmt::format("last reported step {}", step);
+}
+
 }  // namespace
 
 Beat beat_of(const Pulse& pulse, milliseconds deadline) {
@@ -44,8 +49,8 @@ Result<Beat> read_beat(std::string_view text) {
 
 std::string silence_text(std::string_view who, Seconds since, milliseconds every, std::int64_t step) {
   return fmt::format(
-      "{}{} has been silent for {:.1f} s {}: expected a heartbeat every {} s; it is stopped, cut off or dead",
-      kSupervision, who, since.count(), after(step), Seconds(every).count());
+      "{}{} has been silent for {:.1f} s, {}: expected a heartbeat every {} s; it is stopped, cut off or dead",
+      kSupervision, who, since.count(), last_reported(step), Seconds(every).count());
 }
 
 void Vigil::beat(int rank, Beat beat, Time now) {

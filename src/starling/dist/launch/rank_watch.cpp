@@ -347,6 +347,7 @@ RankEnd RankWatch::describe(const Rank& rank) const {
     std::int64_t step = 0;
     const auto [stop, error] = std::from_chars(note->value.data(), note->value.data() + note->value.size(), step);
     if (error == std::errc{}) end.step = step;
+    end.step_is_last = server_->note(fmt::format("failed/{}", rank.slot.rank)).has_value();
   }
   if (!finding_.empty()) end.exit = {};
   end.last_words.assign(rank.error.tail().begin(), rank.error.tail().end());

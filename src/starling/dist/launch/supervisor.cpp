@@ -81,7 +81,8 @@ void tell_failure(Console& error, const RankEnd& failed, std::size_t ranks) {
 
 std::string RankEnd::text() const {
   if (!finding.empty()) return finding;
-  const std::string when = step ? fmt::format(" after step {}", *step) : "";
+  const char* words = step_is_last ? " after step" : ", last reported step";  // it may have gone further since
+  const std::string when = step ? fmt::format("{} {}", words, *step) : "";
   if (!slot.remote) return fmt::format("rank {} (pid {} on {}) {}{}", slot.rank, pid, slot.host, describe(exit), when);
   const bool cut = exit.code == kNoConnection;
   return fmt::format("rank {} (on {}) {}{}", slot.rank, slot.host, cut ? "lost its connection" : describe(exit), when);

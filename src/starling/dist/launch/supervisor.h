@@ -43,11 +43,13 @@ struct RankEnd {
   pid_t pid = 0;
   Exit exit{};
   std::optional<std::int64_t> step{};     // last reported step
+  bool step_is_last = false;              // it reported it when it failed: no further one was made
   std::string finding{};                  // why it was killed, if its heartbeats showed that it was silent or hung
   std::vector<std::string> last_words{};  // last lines of its stderr
   bool spoke_last = false;                // nothing was shown after them
 
-  // "rank 1 (pid 4711 on host) was killed by SIGKILL after step 37"; without a pid for remote ranks. Or the finding.
+  // "rank 1 (pid 4711 on host) was killed by SIGKILL, last reported step 37"; without a pid for remote ranks; "after
+  // step 37" if that is sure to be the last one. Or the finding.
   std::string text() const;
 };
 

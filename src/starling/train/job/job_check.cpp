@@ -77,6 +77,7 @@ JobCheck check_job(const Job& job) {
   prepare(job, *data, findings, check);
   if (!check.prepared) return check;
   const PreparedJob& prepared = *check.prepared;
+  findings.attempt("data.drop_last", [&] { expect_batches(prepared); });
   findings.attempt("optimizer", [&] { static_cast<void>(make_optimizer(prepared.job, *prepared.net)); });
   for (const auto& [key, metric] : watched_metrics(job.train))
     findings.attempt(key, [&, &key = key, &metric = metric] { static_cast<void>(told_name(prepared, metric, key)); });

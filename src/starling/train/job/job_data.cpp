@@ -140,6 +140,8 @@ JobData load_job_data(const DataJob& job, const data::Reading& as) {
     data.splits.train = data::first_of(data.splits.train, job.load.labels);
   }
   data.evaluated = choose_evaluated(job.load.evaluate, data.splits);
+  if (data.splits.classes == 1)
+    data.splits.notes.emplace_back("all samples have one and the same class, so there is nothing to learn");
   return data;
 }
 

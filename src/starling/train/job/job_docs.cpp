@@ -17,6 +17,7 @@ std::string allowed_values(const nlohmann::json& schema) {
     for (const auto& name : schema.at("enum")) names += (names.empty() ? "" : ", ") + name.get<std::string>();
     return names;
   }
+  if (schema.contains("$ref")) return "list of layers";  // the only part that others refer to
   if (schema.contains("anyOf")) return allowed_values(schema.at("anyOf").front());
   const std::string type = schema.value("type", "value");
   if (type == "array") return "list of " + allowed_values(schema.at("items"));

@@ -6,6 +6,7 @@
 #include "starling/nn/declared.h"
 #include "starling/train/job/job_error.h"
 #include "starling/train/job/job_sections.h"
+#include "starling/train/job/key_places.h"
 #include "starling/train/sweep/sweep_job.h"
 
 namespace starling::train {
@@ -220,6 +221,18 @@ void expect_indented(const ConfigNode& top) {
   }
 }
 
+// A key that stands in the wrong section is told where it belongs.
+template <class Read>
+void read_placing(const ConfigNode& top, Read&& read) {
+  try {
+    read();
+  } catch (const UnknownKey& error) {
+    const std::string hint = place_hint(error, top);
+    if (hint.empty()) throw;
+    throw ConfigError(error.told() + hint, error.path());
+  }
+}
+
 // Readers of one section each, so that an error in one does not hide others.
 using Reader = std::function<void(const ConfigNode& top, Job& job)>;
 const std::vector<Reader>& readers() {
@@ -258,10 +271,11 @@ JobSection optimizer_section() { return {{}, {"groups"}}; }
 JobSection distribute_section() { return {DistributeJob::settings(), {kStrategyKey, "name"}}; }
 
 Job read_job(const ConfigNode& top) {
+  if (!top.repeated().empty()) throw Error(top.repeated().front());
   expect_job(top);
   Job job;
   job.source = top;
-  for (const auto& read : readers()) read(top, job);
+  for (const auto& read : readers()) read_placing(top, [&] { read(top, job); });
   check_pieces(job, section(top, "distribute"));
   check_codec(job, section(top, "distribute"));
   check_zero(job, section(top, "distribute"));
@@ -273,11 +287,12 @@ std::vector<std::string> job_errors(const ConfigNode& top) {
     expect_job(node);
     expect_indented(node);
   });
-  if (!errors.empty()) return errors;
+  errors.insert(errors.begin(), top.repeated().begin(), top.repeated().end());
+  if (errors.size() > top.repeated().size()) return errors;
   for (const auto& read : readers()) {
     for (auto& error : config_errors(top, [&](const ConfigNode& node) {
            Job job;
-           read(node, job);
+           read_placing(top, [&] { read(node, job); });
          }))
       errors.push_back(std::move(error));
   }

@@ -242,6 +242,7 @@ TrainResult train_rank(const Job& job, JobData data, const TrainOptions& options
   const bool leads = setup.rank() == 0;
   if (leads) expect_folder(job);
   if (setup.strategy) fit_strategy(prepared, *setup.strategy);
+  expect_batches(prepared);
   // A metric that cannot judge is told before an epoch has been trained for nothing.
   if (!job.train.metrics.empty()) expect_metrics(prepared, trace_shapes(prepared));
   const auto optimizer = make_optimizer(prepared.job, *prepared.net);

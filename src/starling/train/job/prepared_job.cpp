@@ -201,7 +201,9 @@ namespace {
 Device device_of(const Job& job) {
   const auto device = parse_device(job.train.device);
   if (!device || device->kind == DeviceKind::null)
-    refuse_job(job, "train.device", fmt::format("[train] expected a device (cpu, cuda), got '{}'", job.train.device));
+    refuse_job(job, "train.device",
+               fmt::format("[train] expected a device (cpu, cuda), got '{}'{}", job.train.device,
+                           job.train.device == "gpu" ? " (did you mean 'cuda'?)" : ""));
   if (device->kind == DeviceKind::cuda && device->index >= cuda_device_count()) {
     refuse_job(job, "train.device",
                fmt::format("[train] expected a GPU for '{}', found {} (a build with STARLING_CUDA=ON and a driver are "
@@ -333,6 +335,16 @@ StepShapes trace_shapes(const PreparedJob& prepared) {
                            classes, to_string(shapes.prediction), classes));
   }
   return shapes;
+}
+
+void expect_batches(const PreparedJob& prepared) {
+  const LoadJob& load = prepared.job.data.load;
+  const auto& train = prepared.data.splits.train;
+  if (!load.drop_last || train == nullptr || train->size() >= load.batch) return;
+  refuse_job(prepared.job, "data.drop_last",
+             fmt::format("[train] expected at least {} samples, one batch, with data.drop_last: true, which leaves out "
+                         "smaller ones, got {} (write data.batch: {} or less, or leave drop_last out)",
+                         load.batch, train->size(), std::max<std::int64_t>(1, train->size())));
 }
 
 namespace {

@@ -49,6 +49,9 @@ struct StepShapes {
   std::optional<TensorType> target{};  // of what metrics compare it with
 };
 StepShapes trace_shapes(const PreparedJob& prepared);
+// Throws a JobError if an epoch would have no batch, as all samples together are fewer than one and drop_last leaves it
+// out. What streams can be counted by reading only.
+void expect_batches(const PreparedJob& prepared);
 // Tries the metrics that the job names on a made-up sample. Throws a JobError for one that cannot judge the network's
 // predictions.
 void expect_metrics(const PreparedJob& prepared, const StepShapes& shapes);

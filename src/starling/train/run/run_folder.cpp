@@ -1,6 +1,7 @@
 #include "starling/train/run/run_folder.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <system_error>
@@ -11,6 +12,19 @@ namespace starling::train {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+// Permissions do not tell all: nothing can be made below /proc, on a full or a read-only disk, whatever they say. So
+// one folder is made and taken away again. Empty: it could be made.
+std::string making_obstacle(const fs::path& in) {
+  std::string name = (in / ".starling-XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) return fmt::format("nothing can be made in {}: {}", in.string(), errno_text());
+  ::rmdir(name.c_str());
+  return "";
+}
+
+}  // namespace
+
 std::string folder_obstacle(const fs::path& folder) {
   std::error_code error;
   fs::path there = fs::absolute(folder, error);
@@ -18,7 +32,7 @@ std::string folder_obstacle(const fs::path& folder) {
   if (error) return error.message();
   if (!fs::is_directory(there, error)) return fmt::format("{} is no folder", there.string());
   if (::access(there.c_str(), W_OK | X_OK) != 0) return fmt::format("{}: {}", there.string(), errno_text());
-  return "";
+  return making_obstacle(there);
 }
 
 std::string folder_refusal(const fs::path& folder, const std::string& obstacle) {

@@ -5,7 +5,7 @@
 
 namespace starling::train {
 
-// Why a folder cannot be made or written in; empty if it can. Looks only, makes nothing.
+// Why a folder cannot be made or written in; empty if it can. Leaves nothing behind: what is made to try it goes again.
 std::string folder_obstacle(const std::filesystem::path& folder);
 
 // What to tell somebody whose run cannot have that folder.

@@ -76,10 +76,14 @@ std::string known_name(const std::string& name, const std::vector<std::string>& 
   }
   if (ends.size() == 1) return ends.front();
   const std::string near = ends.empty() ? nearest(name, known) : "";
+  std::vector<std::string> columns;  // settings are paths, and many
+  std::copy_if(known.begin(), known.end(), std::back_inserter(columns),
+               [](const std::string& one) { return one.find('.') == std::string::npos; });
   fail("[runs] expected {} of these runs, got '{}'{}", what, name,
        !ends.empty()   ? fmt::format(", which may be any of ({})", fmt::join(ends, ", "))
        : !near.empty() ? fmt::format(" (did you mean '{}'?)", near)
-                       : fmt::format("; they have ({})", fmt::join(known, ", ")));
+                       : fmt::format("; they have ({}), and the settings of their jobs, as optimizer.lr",
+                                     fmt::join(columns, ", ")));
 }
 
 }  // namespace starling::train

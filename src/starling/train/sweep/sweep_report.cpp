@@ -1,6 +1,7 @@
 #include "starling/train/sweep/sweep_report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -77,6 +78,23 @@ std::string sweep_table(const SweepResult& result, const std::string& metric, st
   for (std::size_t least = settings + 3; columns > 0 && least-- > settings && widest_line(table) > columns;)
     erase_column(table, least);
   return to_text(table);
+}
+
+std::string best_text(const SweepResult& result, const std::string& metric) {
+  constexpr std::size_t kMostNamed = 4;
+  if (result.trials.empty() || !std::isfinite(result.trials.front().value)) return "";
+  const TrialResult& first = result.trials.front();
+  std::vector<std::string> equal;
+  for (const auto& trial : result.trials) {
+    if (!trial.error.empty() || trial.dropped || trial.value != first.value) break;  // they come last
+    equal.push_back(fmt::format("{} ({})", trial.folder.filename().string(), label(trial.trial)));
+  }
+  if (equal.empty()) return "";
+  if (equal.size() == 1) return fmt::format("best: {}, {} {}", equal.front(), metric, number(first.value));
+  const std::size_t all = equal.size();
+  equal.resize(std::min(all, kMostNamed));
+  return fmt::format("best: {} trials are equal in {} {}: {}{}; another --metric, as loss, may tell them apart", all,
+                     metric, number(first.value), fmt::join(equal, ", "), all > kMostNamed ? ", …" : "");
 }
 
 std::optional<Figure> sweep_figure(const SweepResult& result, const std::string& metric) {
