@@ -96,12 +96,13 @@ graph::Graph CodedGradients::rewrite(const graph::Graph& global, Symbol group) {
 
 // Marks the products that travel as factors and takes them off the list.
 graph::Graph CodedGradients::with_factors(graph::Graph global, std::vector<UsedGradient>& gradients) {
-  by_factors_ = static_cast<int>(std::erase_if(gradients, [&](const UsedGradient& gradient) {
+  const auto marked = std::erase_if(gradients, [&](const UsedGradient& gradient) {
     const auto shape = factor_shape(global, gradient.value, ranks_);
     if (!shape || !codec_->by_factors(*shape, costs_)) return false;
     global.value(gradient.value).layouts = {Layout::replicate()};
     return true;
-  }));
+  });
+  by_factors_ = std::max(by_factors_, static_cast<int>(marked));
   return global;
 }
 

@@ -34,7 +34,7 @@ class CodedGradients {
   // Adds the states that programs name to their container.
   void bind(Container& container) const;
 
-  int by_factors() const { return by_factors_; }  // gradients that travel so in the program rewritten last
+  int by_factors() const { return by_factors_; }  // gradients that travel so in a step
 
   // "codec.<parameter>.<state>", for checkpoints.
   std::vector<NamedTensor> tensors() const;

@@ -148,16 +148,16 @@ void check_codec(const Job& job, const ConfigNode& section) {
   const std::string name = codec.is_string() ? codec.get<std::string>() : codec.at("name").get<std::string>();
   const ConfigNode given = section.at("codec");
   if (options.value("deterministic", false))
-    given.refuse("none with deterministic: true, as the bits of coded sums depend on the number of workers", name);
+    given.refuse("none where deterministic is true (coded sums depend on the number of workers)", name);
   if (job.train.precision == Precision::f16)
-    given.refuse("none with train.precision: f16, whose changing scale what a codec keeps would not follow", name);
+    given.refuse("none where train.precision is f16 (what a codec keeps does not follow the changing scale)", name);
   if (job.train.device != "cpu")
-    given.refuse("none with train.device: " + job.train.device + ", as codecs run on the CPU", name);
+    given.refuse(fmt::format("none where train.device is {} (codecs run on the CPU)", job.train.device), name);
   if (job.model.layers && has_sparse(node_json(*job.model.layers)))
-    given.refuse("none with layers that are sparse: true, whose gradients are rows and not dense", name);
+    given.refuse("none where a layer is sparse: true (its gradient is rows, and not dense)", name);
   const double own = codec.is_object() ? codec.value("momentum", 0.0) : 0.0;
   if (own > 0 && job.optimizer.kind.json().value("momentum", 0.0) > 0)
-    given.refuse("momentum: 0 here or optimizer.momentum: 0, as both together would apply it twice", codec.dump());
+    given.refuse("momentum: 0, here or of the optimizer (both would apply it twice)", codec.dump());
 }
 
 // Checks what state stored in pieces cannot be combined with.

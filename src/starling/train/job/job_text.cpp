@@ -243,6 +243,7 @@ std::vector<JobValue> job_values(const Job& job, const ConfigNode& top) {
 Entries job_identity(const Job& job) {
   Entries all = flat(job_json(job));
   std::erase_if(all, [&](const auto& entry) { return is_free(entry.first, job); });
+  std::erase(all, Entries::value_type("distribute.codec", "\"none\""));  // as in runs from before there were codecs
   return all;
 }
 
