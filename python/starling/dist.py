@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import atexit as _atexit
 import json as _json
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
 from . import _starling
 from ._kinds import describe as _describe
-from ._starling import Strategy, all_gather, all_reduce, all_to_all, broadcast, reduce_scatter  # noqa: F401
+from ._starling import Strategy as Strategy, all_gather as all_gather, all_reduce as all_reduce, all_to_all as all_to_all, broadcast as broadcast, reduce_scatter as reduce_scatter  # noqa: F401
+
+
+if TYPE_CHECKING:
+    from ._typed_dist import *  # noqa: F403
 
 
 def init(backend: str = "") -> None:
@@ -43,7 +47,7 @@ def data_parallel(workers: int = 2, *, deterministic: bool = False, shards: int 
     return _starling._data_parallel(workers, deterministic, shards)
 
 
-def _maker(kind: str, doc: str, schema: dict) -> Callable[..., Strategy]:
+def _maker(kind: str, doc: str, schema: dict[str, Any]) -> Callable[..., Strategy]:
     def strategy(**options: Any) -> Strategy:
         init()
         return _starling._make_strategy(kind, _json.dumps(options))
