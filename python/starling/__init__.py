@@ -3,22 +3,24 @@
 from . import _starling
 from ._starling import *  # noqa: F401,F403 - functions of tensors, dtypes, constructors
 from ._starling import (  # noqa: F401 - names that * leaves out or that type checkers should see
-    DType,
-    Device,
-    Error,
-    GradScope,
-    SavedModel,
-    Tensor,
-    __version__,
-    dtype,
+    DType as DType,
+    Device as Device,
+    Error as Error,
+    GradScope as GradScope,
+    SavedModel as SavedModel,
+    Tensor as Tensor,
+    __version__ as __version__,
+    dtype as dtype,
 )
 from . import _methods  # noqa: F401 - gives Tensor its methods
-from ._autograd import Function, enable_grad, grad, jvp, no_grad, recompute, value_and_grad, vjp
+from ._autograd import Function as Function, enable_grad as enable_grad, no_grad as no_grad, recompute as recompute
+from ._autograd import grad as grad, jvp as jvp, value_and_grad as value_and_grad, vjp as vjp
 from ._names import *  # noqa: F401,F403 - names of other frameworks
-from ._compile import CompiledFunction, compile
-from ._save import load, save
+from ._compile import CompiledFunction as CompiledFunction, compile as compile
+from ._save import load as load, save as save
 from . import _copies  # noqa: F401 - lets modules be copied and pickled
-from . import data, dist, nn, op, optim, schedules, train, zoo
+from . import data as data, dist as dist, nn as nn, op as op, optim as optim
+from . import schedules as schedules, train as train, zoo as zoo
 
 float64, float32, float16, bfloat16 = _starling.f64, _starling.f32, _starling.f16, _starling.bf16
 int64, int32, int16, int8 = _starling.i64, _starling.i32, _starling.i16, _starling.i8

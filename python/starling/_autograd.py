@@ -16,18 +16,18 @@ class _Scope:
         self._on = on
         self._entered: list[GradScope] = []
 
-    def __enter__(self):
+    def __enter__(self) -> _Scope:
         scope = GradScope(self._on)
         scope.__enter__()
         self._entered.append(scope)
         return self
 
-    def __exit__(self, *reason):
+    def __exit__(self, *reason: Any) -> None:
         self._entered.pop().__exit__(*reason)
 
-    def __call__(self, function: Callable) -> Callable:
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
-        def inside(*arguments, **keywords):
+        def inside(*arguments: Any, **keywords: Any) -> Any:
             with _Scope(self._on):
                 return function(*arguments, **keywords)
 
@@ -52,14 +52,14 @@ def _places(argnums: int | tuple[int, ...], count: int) -> tuple[int, ...]:
     return places
 
 
-def value_and_grad(function: Callable, argnums: int | tuple[int, ...] = 0) -> Callable:
+def value_and_grad(function: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
     """A function that returns (value, gradient) of a function with one output element."""
 
     @functools.wraps(function)
-    def both(*arguments):
+    def both(*arguments: Any) -> Any:
         places = _places(argnums, len(arguments))
 
-        def of_chosen(*chosen):
+        def of_chosen(*chosen: Any) -> Any:
             all_of_them = list(arguments)
             for place, tensor in zip(places, chosen):
                 all_of_them[place] = tensor
@@ -71,28 +71,28 @@ def value_and_grad(function: Callable, argnums: int | tuple[int, ...] = 0) -> Ca
     return both
 
 
-def grad(function: Callable, argnums: int | tuple[int, ...] = 0) -> Callable:
+def grad(function: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
     """The gradient of a function with one output element, as a function: grad(grad(f)) is the second derivative."""
     both = value_and_grad(function, argnums)
 
     @functools.wraps(function)
-    def gradient(*arguments):
+    def gradient(*arguments: Any) -> Any:
         return both(*arguments)[1]
 
     return gradient
 
 
-def vjp(function: Callable, *inputs: Any):
+def vjp(function: Callable[..., Any], *inputs: Any) -> Any:
     """(outputs, pullback): the pullback takes cotangents of the outputs to gradients of the inputs."""
     return _starling._vjp(function, inputs)
 
 
-def jvp(function: Callable, inputs: tuple, tangents: tuple):
+def jvp(function: Callable[..., Any], inputs: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
     """(outputs, their directional derivatives along the tangents)."""
     return _starling._jvp(function, inputs, tangents)
 
 
-def recompute(function: Callable, *inputs: Any):
+def recompute(function: Callable[..., Any], *inputs: Any) -> Any:
     """function(*inputs), keeping only the inputs for the backward pass, which runs it again."""
     return _starling._recompute(function, inputs)
 
@@ -115,13 +115,13 @@ class Function:
     """
 
     @staticmethod
-    def forward(context, *inputs: Tensor):
+    def forward(context: Any, *inputs: Any) -> Any:
         raise NotImplementedError("expected a forward(context, *inputs)")
 
     @staticmethod
-    def backward(context, *gradients: Tensor):
+    def backward(context: Any, *gradients: Any) -> Any:
         raise NotImplementedError("expected a backward(context, *gradients)")
 
     @classmethod
-    def apply(cls, *inputs: Any):
+    def apply(cls, *inputs: Any) -> Any:
         return _starling._custom(cls.__name__, cls.forward, cls.backward, inputs)

@@ -36,7 +36,7 @@ def _is_array(value: Any) -> bool:
     return isinstance(value, Tensor) or (hasattr(value, "__array__") and hasattr(value, "shape"))
 
 
-def _flatten(value: Any, leaves: list, results: bool = False) -> Any:
+def _flatten(value: Any, leaves: list[Any], results: bool = False) -> Any:
     """The structure of a value; its tensors go to `leaves`. Of results nothing else may hold tensors."""
     if _is_array(value):
         leaves.append(value)
@@ -53,7 +53,7 @@ def _flatten(value: Any, leaves: list, results: bool = False) -> Any:
     return _Static(value)
 
 
-def _unflatten(structure: Any, leaves: Iterator) -> Any:
+def _unflatten(structure: Any, leaves: Iterator[Any]) -> Any:
     if structure is _LEAF:
         return next(leaves)
     if isinstance(structure, _Static):
@@ -74,20 +74,20 @@ class CompiledFunction:
     its own, which end with it.
     """
 
-    def __init__(self, function: Callable, cache: int = 64, **options: Any):
+    def __init__(self, function: Callable[..., Any], cache: int = 64, **options: Any):
         if cache < 1:
             raise ValueError(f"[compile] expected a cache of at least one program, got {cache}")
         functools.update_wrapper(self, function)
         self._function = function
         self._options = options
         self._cache = cache
-        self._entries: OrderedDict = OrderedDict()  # by structure, the one used last at the end
+        self._entries: OrderedDict[Any, _Entry] = OrderedDict()  # by structure, the one used last at the end
         self._lock = threading.Lock()
         self._last: _Entry | None = None
-        self._of_instances: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+        self._of_instances: weakref.WeakKeyDictionary[Any, CompiledFunction] = weakref.WeakKeyDictionary()
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        leaves: list = []
+        leaves: list[Any] = []
         structure = _flatten((arguments, keywords), leaves)
         self._last = entry = self._entry(structure)
         return entry(leaves)
@@ -125,7 +125,7 @@ class CompiledFunction:
 
         return CompiledFunction(method, self._cache, **self._options)
 
-    def _program(self):
+    def _program(self) -> _starling.Program:
         if self._last is None:
             raise _starling.Error("[compile] expected a call before: nothing is compiled yet")
         return self._last.program
@@ -164,28 +164,28 @@ class _Entry:
     one, whichever of several programs ran and on whichever thread.
     """
 
-    def __init__(self, function: Callable, structure: Any, options: dict):
+    def __init__(self, function: Callable[..., Any], structure: Any, options: dict[str, Any]):
         self._function = function
         self._structure = structure
-        self._results: list = []  # written while the program is traced, which one thread does at a time
+        self._results: list[Any] = []  # written while the program is traced, which one thread does at a time
         # The program must not keep this entry alive, which keeps the program: no collector would find that circle.
-        me = weakref.ref(self)
+        me: Any = weakref.ref(self)
         self.program = _starling.Program(lambda leaves: me()._trace(leaves), **options)
 
-    def _trace(self, leaves: list) -> list:
+    def _trace(self, leaves: list[Any]) -> list[Any]:
         arguments, keywords = _unflatten(self._structure, iter(leaves))
-        results: list = []
+        results: list[Any] = []
         structure = _flatten(self._function(*arguments, **keywords), results, results=True)
         self._results.append(structure)
         return results + [_starling.full((), len(self._results) - 1, _starling.i64)]
 
-    def __call__(self, leaves: list) -> Any:
+    def __call__(self, leaves: list[Any]) -> Any:
         *results, number = self.program.call(leaves)
         return _unflatten(self._results[number.item()], iter(results))
 
 
 def compile(
-    function: Callable | None = None,
+    function: Callable[..., Any] | None = None,
     *,
     strategy: Any = None,
     threads: int = 0,

@@ -13,7 +13,7 @@ from . import _starling
 from ._starling import ModuleBase, PyModule, Tensor
 
 # One Python object per tensor: what pickle and deepcopy have seen before they keep as one, so that shared weights stay shared.
-_one_of_each: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
+_one_of_each: weakref.WeakValueDictionary[int, Tensor] = weakref.WeakValueDictionary()
 
 
 def _same_object(tensor: Tensor) -> Tensor:
@@ -24,19 +24,19 @@ def _frozen(module: ModuleBase) -> bool:
     return bool(ModuleBase.parameters(module)) and not ModuleBase.trainable_parameters(module)
 
 
-def _own(module: ModuleBase, tensors: dict) -> dict:
+def _own(module: ModuleBase, tensors: dict[str, Any]) -> dict[str, Any]:
     """Of the tensors below a module those that are its own, by their names in it."""
     start = len(module.name) + 1 if module.name else 0
     return {path[start:]: _same_object(tensor) for path, tensor in tensors.items() if "." not in path[start:]}
 
 
-def _blank(cls: type) -> Any:
+def _blank(cls: Any) -> Any:
     module = cls.__new__(cls)
     PyModule.__init__(module)
     return module
 
 
-def _restore_python(module: Any, state: dict) -> None:
+def _restore_python(module: Any, state: dict[str, Any]) -> None:
     for name, tensor in state["parameters"].items():
         object.__setattr__(module, name, module._own_parameter(name, tensor))
     for name, tensor in state["buffers"].items():
@@ -54,7 +54,7 @@ def _parts(module: ModuleBase) -> Iterator[ModuleBase]:
         yield from _parts(child)
 
 
-def _set_mode(module: Any, state: dict) -> None:
+def _set_mode(module: Any, state: dict[str, Any]) -> None:
     modes = [(part, part.training) for part in _parts(module)]
     module.train(state["training"])
     for part, training in modes:  # parts keep their own, from the top down
@@ -63,7 +63,7 @@ def _set_mode(module: Any, state: dict) -> None:
         module.freeze()
 
 
-def _reduce_python(module: Any, protocol: int = 0) -> tuple:
+def _reduce_python(module: Any, protocol: int = 0) -> tuple[Any, ...]:
     parameters = _own(module, ModuleBase.named_parameters(module))
     buffers = _own(module, ModuleBase.named_buffers(module))
     attributes = {k: v for k, v in module.__dict__.items() if k not in parameters and k not in buffers}
@@ -78,11 +78,11 @@ def _reduce_python(module: Any, protocol: int = 0) -> tuple:
     return _blank, (type(module),), state
 
 
-def _make(cls: type, maker: Any, arguments: tuple) -> Any:
+def _make(cls: type, maker: Any, arguments: tuple[Any, ...]) -> Any:
     return (maker or cls)(*arguments)
 
 
-def _restore_made(module: Any, state: dict) -> None:
+def _restore_made(module: Any, state: dict[str, Any]) -> None:
     if state["dtype"]:
         module.to(state["dtype"])
     for tensor, value in zip(ModuleBase.state_dict(module).values(), state["values"]):
@@ -92,7 +92,7 @@ def _restore_made(module: Any, state: dict) -> None:
         module.freeze()
 
 
-def _reduce_made(module: Any, protocol: int = 0) -> tuple:
+def _reduce_made(module: Any, protocol: int = 0) -> tuple[Any, ...]:
     made = getattr(module, "_made", None)
     if made is None:
         raise TypeError(
@@ -110,5 +110,7 @@ def _reduce_made(module: Any, protocol: int = 0) -> tuple:
     return _make, (type(module), *made), state
 
 
-ModuleBase.__reduce_ex__, ModuleBase.__setstate__ = _reduce_made, _restore_made
-PyModule.__reduce_ex__, PyModule.__setstate__ = _reduce_python, _restore_python
+setattr(ModuleBase, "__reduce_ex__", _reduce_made)
+setattr(ModuleBase, "__setstate__", _restore_made)
+setattr(PyModule, "__reduce_ex__", _reduce_python)
+setattr(PyModule, "__setstate__", _restore_python)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 def camel(name: str) -> str:
     return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
 
 
-def describe(doc: str, schema: dict) -> str:
+def describe(doc: str, schema: dict[str, Any]) -> str:
     lines = [doc, ""]
     for key, value in schema.get("properties", {}).items():
         default = f" (default {value['default']!r})" if "default" in value else ""

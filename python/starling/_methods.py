@@ -1,5 +1,10 @@
 """Methods of tensors: functions that are as natural behind a tensor as before it, x.sum() as sum(x)."""
 
+# mypy: disable-error-code="method-assign,assignment,attr-defined,misc"
+# Methods are assigned to a class of the compiled part; its stub declares them (stubs.py).
+
+from typing import Any, Callable, Iterator
+
 from . import _starling
 from ._starling import Tensor
 
@@ -12,8 +17,8 @@ sum swapaxes take tan tanh tile topk transpose tril triu trunc unbind unsqueeze 
 """.split()
 
 
-def _method(function):
-    def method(self, *arguments, **keywords):
+def _method(function: Any) -> Callable[..., Any]:
+    def method(self: Tensor, *arguments: Any, **keywords: Any) -> Any:
         return function(self, *arguments, **keywords)
 
     method.__name__ = function.__name__
@@ -21,27 +26,27 @@ def _method(function):
     return method
 
 
-def _reshape(self, *shape):
+def _reshape(self: Tensor, *shape: Any) -> Tensor:
     """The same elements in another shape: x.reshape(2, -1), x.reshape((2, -1))."""
     return _starling.reshape(self, shape[0] if len(shape) == 1 else shape)
 
 
-def _permute(self, *order):
+def _permute(self: Tensor, *order: Any) -> Tensor:
     """Axes in this order: x.permute(0, 2, 1)."""
     return _starling.permute(self, order[0] if len(order) == 1 and not isinstance(order[0], int) else order)
 
 
-def _transpose(self, *order):
+def _transpose(self: Tensor, *order: Any) -> Tensor:
     """Axes in this order, two axes swapped, or all reversed: x.transpose(0, 2, 1), x.transpose(0, 1), x.transpose()."""
     if len(order) == 2 and self.ndim != 2:
         return _starling.swapaxes(self, *order)
     return _starling.transpose(self, order[0] if len(order) == 1 and not isinstance(order[0], int) else order)
 
 
-def _in_place(operator):
+def _in_place(operator: Any) -> Callable[..., Any]:
     """x += y changes x, also for others who hold it; where gradients or a trace are recorded, it makes a new x."""
 
-    def method(self, other):
+    def method(self: Tensor, other: Any) -> Any:
         result = operator(self, other)
         if result is NotImplemented or result.requires_grad or (result.traced and self.traced):
             return result
@@ -54,32 +59,32 @@ def _in_place(operator):
     return method
 
 
-def _iterate(self):
+def _iterate(self: Tensor) -> Iterator[Tensor]:
     if self.ndim == 0:
         raise TypeError("[iter] expected a tensor with dimensions, got a scalar")
     return (self[i] for i in range(len(self)))
 
 
-def _html(self):
+def _html(self: Tensor) -> str:
     """Shown by notebooks."""
     import html
 
     return f"<pre>{html.escape(repr(self))}</pre>"
 
 
-def _reduce(self):
+def _reduce(self: Tensor) -> Any:
     """Pickles the values; history and name are left behind."""
     if self.dtype == _starling.bf16:
         return _unpickle, (self.to("f32").detach().numpy().copy(), "bf16", self.requires_grad)
     return _unpickle, (self.detach().numpy().copy(), None, self.requires_grad)
 
 
-def _dtype(name):
+def _dtype(name: str) -> Any:
     """For pickles, which do not hold functions of the compiled part."""
     return _starling.dtype(name)
 
 
-def _unpickle(array, dtype, requires_grad):
+def _unpickle(array: Any, dtype: Any, requires_grad: bool) -> Tensor:
     return _starling.tensor(array, dtype=dtype, requires_grad=requires_grad)
 
 

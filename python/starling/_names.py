@@ -8,7 +8,7 @@ from . import _starling
 from ._starling import Tensor
 
 
-def _shape(sizes: tuple) -> Any:
+def _shape(sizes: tuple[Any, ...]) -> Any:
     return sizes[0] if len(sizes) == 1 else sizes
 
 

@@ -8,23 +8,23 @@ import weakref as _weakref
 from typing import Any, Iterator
 
 from . import _starling
-from ._starling import Dataset  # noqa: F401
+from ._starling import Dataset as Dataset  # noqa: F401
 
 sources = _starling._source_kinds
 
 
-def read(source: str | dict, **options: Any):
+def read(source: str | dict[str, Any], **options: Any) -> _starling.DataSplits:
     """The splits of a data source by its name in job files: read("fashion_mnist").train."""
     given = dict(source, **options) if isinstance(source, dict) else {"name": source, **options}
     return _starling._read_source(_json.dumps(given))
 
 
-def dataset(source: Any, split: str = "train", **options: Any):
+def dataset(source: Any, split: str = "train", **options: Any) -> Dataset:
     """A data set: a source's split by name, arrays of equal length, or an object with __len__ and __getitem__."""
     if isinstance(source, Dataset):
         return source
     if isinstance(source, (str, dict)):
-        made = getattr(read(source, **options), split)
+        made: Dataset | None = getattr(read(source, **options), split)
         if made is None:
             raise ValueError(f"[data] expected a source with the split '{split}', got {source!r}, which has none")
         return made
@@ -41,7 +41,7 @@ def dataset(source: Any, split: str = "train", **options: Any):
 
 
 # Loaders whose threads may ask Python for samples: they end before the interpreter does.
-_running: _weakref.WeakSet = _weakref.WeakSet()
+_running: _weakref.WeakSet[_starling.LoaderBase] = _weakref.WeakSet()
 
 
 @_atexit.register
@@ -71,7 +71,7 @@ class Loader:
         self._base = _starling.LoaderBase(self.dataset, batch, shuffle, seed, drop_last, workers, rank, ranks)
         _running.add(self._base)
 
-    def __iter__(self) -> Iterator:
+    def __iter__(self) -> Iterator[Any]:
         self._base.begin_epoch()  # where an earlier loop was left before its end
         while (batch := self._base.next()) is not None:
             yield batch

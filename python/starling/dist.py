@@ -5,11 +5,16 @@ from __future__ import annotations
 import atexit as _atexit
 import json as _json
 import sys as _sys
-from typing import Any, Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Callable
 
 from . import _starling
 from ._kinds import describe as _describe
-from ._starling import Strategy, all_gather, all_reduce, all_to_all, broadcast, reduce_scatter  # noqa: F401
+from ._starling import Strategy as Strategy, all_gather as all_gather, all_reduce as all_reduce, all_to_all as all_to_all, broadcast as broadcast, reduce_scatter as reduce_scatter  # noqa: F401
+
+
+if TYPE_CHECKING:
+    from ._typed_dist import *  # noqa: F403
 
 
 def init(backend: str = "") -> None:
@@ -24,7 +29,7 @@ def _report_exceptions() -> None:
     """Tells the launcher of an exception that ends this rank, before others fail because of it."""
     shown = _sys.excepthook
 
-    def report(kind, error, trace):
+    def report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if not issubclass(kind, KeyboardInterrupt):
             _starling._dist_failed(f"{kind.__name__}: {error}")
         shown(kind, error, trace)
@@ -57,7 +62,7 @@ def data_parallel(workers: int = 2, *, deterministic: bool = False, shards: int 
     return _starling._data_parallel(workers, deterministic, shards)
 
 
-def _maker(kind: str, doc: str, schema: dict) -> Callable[..., Strategy]:
+def _maker(kind: str, doc: str, schema: dict[str, Any]) -> Callable[..., Strategy]:
     def strategy(**options: Any) -> Strategy:
         init()
         return _starling._make_strategy(kind, _json.dumps(options))

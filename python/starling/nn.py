@@ -3,42 +3,52 @@
 from __future__ import annotations
 
 import json as _json
-from typing import Any, Iterable
+from typing import TYPE_CHECKING, Any, Iterable, Iterator
 
 from . import _starling
 from ._kinds import camel as _camel
 from ._kinds import describe as _describe
 from ._starling import (  # noqa: F401
-    BatchNorm1d,
-    BatchNorm2d,
-    BatchNorm3d,
-    Conv1d,
-    Conv2d,
-    Conv3d,
-    ConvTranspose1d,
-    ConvTranspose2d,
-    ConvTranspose3d,
-    Dropout,
-    Embedding,
-    GroupNorm,
-    Gru,
-    LayerNorm,
-    Linear,
-    Lstm,
-    ModuleBase,
-    MultiHeadAttention,
-    RmsNorm,
-    Rnn,
-    Tensor,
+    BatchNorm1d as BatchNorm1d,
+    BatchNorm2d as BatchNorm2d,
+    BatchNorm3d as BatchNorm3d,
+    Conv1d as Conv1d,
+    Conv2d as Conv2d,
+    Conv3d as Conv3d,
+    ConvTranspose1d as ConvTranspose1d,
+    ConvTranspose2d as ConvTranspose2d,
+    ConvTranspose3d as ConvTranspose3d,
+    Dropout as Dropout,
+    Embedding as Embedding,
+    GroupNorm as GroupNorm,
+    Gru as Gru,
+    LayerNorm as LayerNorm,
+    Linear as Linear,
+    Lstm as Lstm,
+    ModuleBase as ModuleBase,
+    MultiHeadAttention as MultiHeadAttention,
+    RmsNorm as RmsNorm,
+    Rnn as Rnn,
+    Tensor as Tensor,
 )
 
 
-class Parameter:
-    """A tensor to be trained: assign it to an attribute of a module."""
+if TYPE_CHECKING:
+    from ._typed_nn import *  # noqa: F403
 
-    def __init__(self, data: Any):
-        self.tensor = _starling.tensor(data)
-        self.tensor.requires_grad = True
+    class Parameter(Tensor):  # what reading the attribute gives
+        def __init__(self, data: Any) -> None: ...
+
+        tensor: Tensor
+
+else:
+
+    class Parameter:
+        """A tensor to be trained: assign it to an attribute of a module."""
+
+        def __init__(self, data: Any):
+            self.tensor = _starling.tensor(data)
+            self.tensor.requires_grad = True
 
 
 class Module(_starling.PyModule):
@@ -79,24 +89,24 @@ class Module(_starling.PyModule):
         path = f"{self.name}.{name}" if self.name else name
         return path in ModuleBase.named_parameters(self) or path in ModuleBase.named_buffers(self)
 
-    def parameters(self) -> list:
+    def parameters(self) -> list[Any]:
         _expect_built(self)
         return super().parameters()
 
-    def trainable_parameters(self) -> list:
+    def trainable_parameters(self) -> list[Any]:
         _expect_built(self)
         return super().trainable_parameters()
 
-    def named_parameters(self) -> dict:
+    def named_parameters(self) -> dict[str, Any]:
         _expect_built(self)
         return super().named_parameters()
 
-    def state_dict(self) -> dict:
+    def state_dict(self) -> dict[str, Any]:
         """Parameters and buffers by name: the tensors themselves."""
         _expect_built(self)
         return super().state_dict()
 
-    def load_state_dict(self, state: dict, strict: bool = True) -> Any:
+    def load_state_dict(self, state: dict[str, Any], strict: bool = True) -> Any:
         _expect_built(self)
         return super().load_state_dict(state, strict)
 
@@ -134,6 +144,8 @@ class Module(_starling.PyModule):
 class Sequential(Module):
     """Modules one after another; also functions of one tensor."""
 
+    _steps: list[Any]
+
     def __init__(self, *steps: Any):
         super().__init__()
         object.__setattr__(self, "_steps", list(steps))
@@ -164,7 +176,9 @@ class Sequential(Module):
 class ModuleList(Module):
     """A list of modules, to be called by the module that owns it."""
 
-    def __init__(self, modules: Iterable = ()):
+    _modules: list[Any]
+
+    def __init__(self, modules: Iterable[Any] = ()):
         super().__init__()
         object.__setattr__(self, "_modules", [])
         for module in modules:
@@ -193,7 +207,9 @@ class _Layer(Module):
     """A layer by its name in job files. Sizes that follow from the input are taken from its first one."""
 
     _kind = ""
-    _names: tuple = ()  # of the options, in their order
+    _names: tuple[str, ...] = ()  # of the options, in their order
+    _options: str
+    _built: Any
 
     def __init__(self, *values: Any, **options: Any):
         super().__init__()
@@ -216,7 +232,7 @@ class _Layer(Module):
             self._make([(tuple(x.shape[1:]), x.dtype) for x in map(_starling.asarray, inputs)])
         return self._built(*inputs)
 
-    def _make(self, samples: list) -> None:
+    def _make(self, samples: list[Any]) -> None:
         inputs = [_starling.zeros((1, *shape), dtype) for shape, dtype in samples]
         built = _starling._make_layer(self._kind, self._options, inputs)
         built._made = (_remake_layer, (self._kind, self._options, samples))
@@ -239,13 +255,13 @@ class _Layer(Module):
         return f"{type(self).__name__}({self._options.strip('{}')})"
 
 
-def _remake_layer(kind: str, options: str, samples: list) -> ModuleBase:
+def _remake_layer(kind: str, options: str, samples: list[Any]) -> ModuleBase:
     built = _starling._make_layer(kind, options, [_starling.zeros((1, *shape), dtype) for shape, dtype in samples])
     built._made = (_remake_layer, (kind, options, samples))
     return built
 
 
-def _layers_below(module: ModuleBase) -> Iterable:
+def _layers_below(module: ModuleBase) -> Iterator["_Layer"]:
     if isinstance(module, _Layer):
         yield module
     for child in module.children.values():

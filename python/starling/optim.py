@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json as _json
-from typing import Any, Iterable
+from typing import TYPE_CHECKING, Any, Iterable
 
 from . import _starling
-from ._starling import clip_norm  # noqa: F401
+from ._starling import clip_norm as clip_norm  # noqa: F401
 from ._kinds import camel as _camel
 from ._kinds import describe as _describe
+
+
+if TYPE_CHECKING:
+    from ._typed_optim import *  # noqa: F403
 
 
 class Optimizer:
@@ -16,7 +20,7 @@ class Optimizer:
 
     _kind = ""
 
-    def __init__(self, parameters: Iterable, **options: Any):
+    def __init__(self, parameters: Iterable[Any], **options: Any):
         self.base = _starling._make_optimizer(self._kind, list(parameters), _json.dumps(options))
 
     def step(self) -> None:
@@ -35,13 +39,13 @@ class Optimizer:
     def lr(self, value: float) -> None:
         self.base.lr = value
 
-    def parameters(self) -> list:
+    def parameters(self) -> list[Any]:
         return self.base.parameters()
 
-    def state_dict(self) -> dict:
+    def state_dict(self) -> dict[str, Any]:
         return self.base.state_dict()
 
-    def load_state_dict(self, state: dict) -> None:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         self.base.load_state_dict(state)
 
 

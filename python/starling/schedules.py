@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json as _json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _starling
 from ._kinds import camel as _camel
 from ._kinds import describe as _describe
+
+
+if TYPE_CHECKING:
+    from ._typed_schedules import *  # noqa: F403
 
 
 class Schedule:
@@ -44,10 +48,10 @@ class Schedule:
     def _apply(self) -> None:
         self._optimizer.lr = self._rate * self.factor(self._step)
 
-    def state_dict(self) -> dict:
+    def state_dict(self) -> dict[str, Any]:
         return {"step": self._step, "rate": self._rate, "observed": self._base.state()}
 
-    def load_state_dict(self, state: dict) -> None:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         self._step, self._rate = state["step"], state["rate"]
         self._base.restore(state["observed"])
         self._apply()

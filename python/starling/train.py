@@ -7,16 +7,17 @@ import os
 from typing import Any, Iterable
 
 from . import _starling
-from ._starling import Run  # noqa: F401
+from ._starling import Run as Run  # noqa: F401
 from .data import dataset as _dataset
 
 objectives = _starling._objectives
 
 
-def run(job: str | os.PathLike | dict, *, set: Iterable[str] = (), quiet: bool = False) -> dict:
+def run(job: str | os.PathLike[str] | dict[str, Any], *, set: Iterable[str] = (), quiet: bool = False) -> dict[str, Any]:
     """Runs a job, a file or the same as a dict, and returns its summary: run("job.yaml", set=["train.epochs=3"])."""
     text = _json.dumps(job) if isinstance(job, dict) else os.fspath(job)
-    return _starling._run_job(text, isinstance(job, dict), list(set), quiet)
+    summary: dict[str, Any] = _starling._run_job(text, isinstance(job, dict), list(set), quiet)
+    return summary
 
 
 class Trainer:
@@ -39,12 +40,12 @@ class Trainer:
         batch: int = 64,
         seed: int = 1,
         clip_norm: float = 0,
-        schedule: str | dict = "",
+        schedule: str | dict[str, Any] = "",
         strategy: Any = None,
-        folder: str | os.PathLike = "",
+        folder: str | os.PathLike[str] = "",
         save_every: int = 0,
         resume: bool = False,
-        callbacks: Iterable = (),
+        callbacks: Iterable[Any] = (),
         quiet: bool = False,
     ):
         options = {
@@ -63,16 +64,18 @@ class Trainer:
         base = getattr(optimizer, "base", optimizer)
         self._base = _starling.TrainerBase(net, base, objective, list(callbacks), options)
 
-    def fit(self, train: Any, test: Any = None) -> dict:
+    def fit(self, train: Any, test: Any = None) -> dict[str, Any]:
         """Trains and returns the summary. Data: the name of a source, arrays, or an object with __len__ and __getitem__."""
         if isinstance(train, (str, dict)) and test is None:
             from .data import read
 
             splits = read(train)
-            return self._base.fit(splits.train, splits.test)
-        return self._base.fit(_dataset(train), None if test is None else _dataset(test))
+            summary: dict[str, Any] = self._base.fit(splits.train, splits.test)
+        else:
+            summary = self._base.fit(_dataset(train), None if test is None else _dataset(test))
+        return summary
 
-    def evaluate(self, data: Any) -> dict:
+    def evaluate(self, data: Any) -> dict[str, Any]:
         """Metrics of the network on data."""
         return self._base.evaluate(_dataset(data, "test") if isinstance(data, (str, dict)) else _dataset(data))
 

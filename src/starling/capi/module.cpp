@@ -87,10 +87,11 @@ starling_status starling_module_save(const starling_module* module, const char* 
 starling_status starling_module_load(starling_module* module, const char* path) {
   return guarded([&] {
     given(path, "module", "a path");
+    nn::Module& own = module_of(module);
     nn::NamedTensors state;
     const auto file = starling::data::SafetensorsFile::open(path).value();
     for (const auto& [name, value] : file.tensors()) state.emplace_back(name, value);
-    module_of(module).load_state(state);
+    own.load_state(state);
   });
 }
 

@@ -89,7 +89,7 @@ class Module {
     add_child(name, module);
     return module;
   }
-  // Puts a module where another one has stood; its name, place in the order and mode stay. Create optimizers afterwards.
+  // Puts a module where another one has stood; name, place in the order and mode stay. Create optimizers afterwards.
   void replace_module(const std::string& name, std::shared_ptr<Module> module);
 
  private:
