@@ -55,6 +55,23 @@ TEST_F(CliWorkers, EndInTheSameBitsAsThreadsAndAsProcesses) {
   EXPECT_NE(hash_after("launch -n 2", "other", "--set train.seed=2"), one);
 }
 
+// Whoever stores what: a run begun by processes that store pieces of all state goes on as threads that store pieces of
+// some, and as a single worker.
+TEST_F(CliWorkers, LearnTheSameWithStateInPieces) {
+  const auto in = [&](const std::string& name) { return folder_.path() / name; };
+  const auto loss_after = [&](const std::string& command, const std::string& name, const std::string& more = "") {
+    const auto ran = run_starling(command + " '" + in("job.yaml").string() + "' --progress off " + more +
+                                  " --set train.folder='" + in(name).string() + "'");
+    EXPECT_EQ(ran.code, 0) << command << ran.err;
+    return nlohmann::json::parse(file_text(in(name) / "summary.json")).at("loss").get<double>();
+  };
+  const double one = loss_after("train", "one");
+  EXPECT_NEAR(loss_after("train", "threads", "--set distribute.workers=3 --set distribute.zero=2"), one, 1e-3);
+  loss_after("launch -n 2", "run", "--set distribute.zero=3 --set train.steps=3");
+  loss_after("train", "run", "--set distribute.workers=3 --set distribute.zero=1 --set train.steps=5");
+  EXPECT_NEAR(loss_after("train", "run"), one, 1e-3);
+}
+
 TEST_F(CliWorkers, AreRefusedWithThePlaceOfWhatIsWrong) {
   const auto unknown = train("--set distribute.strategy=alreduce");
   EXPECT_EQ(unknown.code, 2);

@@ -57,13 +57,93 @@ TEST(Partition, UnevenRowsAreSharedInRankOrder) {
 TEST(Partition, ASplitValueThatMustBeWholeIsGathered) {
   const Graph global = parse_graph(R"(starling-graph 1
 %x = input {index=0, shape=[4, 2]}
-%t = reshape(%x) {shape=[8]}
+%t = reshape(%x) {shape=[1, 8]}
 %s = sum(%t)
 return %s
 )");
   const Graph local = run_pass("partition", global, context(2, 1));
   EXPECT_NE(print_short(local).find("all_gather(%0) {rows=4, rank=1, ranks=2"), std::string::npos)
       << print_short(local);
+}
+
+// Rows of samples and steps, as the weight gradient of a layer over sequences has them.
+TEST(Partition, AReshapeOfRowsToOtherRowsIsKeptSplitWhereBothDivide) {
+  const Graph global = parse_graph(R"(starling-graph 1
+%x = input {index=0, shape=[4, 3, 2]}
+%t = reshape(%x) {shape=[12, 2]}
+%g = matmul(%t, %t) {trans_a=true}
+%b = reshape(%t) {shape=[4, 3, 2]}
+return %g, %b
+)");
+  EXPECT_EQ(print_short(run_pass("partition", global, context(2, 1))), R"(%0 = input 0
+%1 = reshape(%0) {shape=[6, 2]}
+%2 = matmul(%1, %1) {trans_a=true}
+%3 = reshape(%1) {shape=[2, 3, 2]}
+%4 = all_reduce(%2) {name="matmul%2"}
+return %4, %3
+)");
+  EXPECT_NE(print_short(run_pass("partition", global, context(3, 1))).find("all_gather"), std::string::npos)
+      << "12 rows divide by 3, 4 samples do not";
+}
+
+// The step of a weight and its velocity, of which every rank stores its rows.
+Graph stored_in_pieces(bool weight) {
+  Graph graph = parse_graph(R"(starling-graph 1
+variable 0 "w" f32[3, 4]
+variable 1 "v" f32[3, 4]
+variable 2 "lr" f32[]
+%x = input {index=0, shape=[8, 4]}
+%w = variable {index=0, shape=[3, 4]}
+%v = variable {index=1, shape=[3, 4]}
+%lr = variable {index=2, shape=[]}
+%y = linear(%x, %w)
+%g = matmul(%y, %x) {trans_a=true}
+%n = square(%g)
+%s = sum(%n)
+%a, %b = sgd_update(%w, %v, %g, %lr)
+assign(%a) {index=0}
+assign(%b) {index=1}
+return %s
+)");
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    const Node& node = graph.node(id);
+    if (!is_op(node, "variable") || source_index(node) == 2 || (source_index(node) == 0 && !weight)) continue;
+    graph.value(node.out[0]).layouts = {Layout::split(0)};
+  }
+  return graph;
+}
+
+TEST(Partition, UpdatesAreMadeOnStoredPiecesAndGradientsScattered) {
+  const Graph local = run_pass("partition", stored_in_pieces(false), context(2, 0));
+  EXPECT_EQ(print_short(local), R"(%0 = input 0
+%1 = variable 0
+%2 = variable 1
+%3 = variable 2
+%4 = linear(%0, %1)
+%5 = matmul(%4, %0) {trans_a=true}
+%6 = reduce_scatter(%5) {rows=3, ranks=2, name="matmul%5"}
+%7 = square(%6)
+%8 = sum(%7)
+%9 = slice(%1) {end=1}
+%10, %11 = sgd_update(%9, %2, %6, %3)
+%12 = all_gather(%10) {rows=3, ranks=2, name="sgd_update%8"}
+assign 0(%12)
+assign 1(%11)
+%13 = all_reduce(%8) {name="sum%7"}
+return %13
+)");
+  EXPECT_EQ(local.variables[0].type.shape, (Shape{3, 4}));
+  EXPECT_EQ(local.variables[1].type.shape, (Shape{1, 4}));
+}
+
+TEST(Partition, AWeightStoredInPiecesIsGatheredForItsUseAndUpdatedAsItIs) {
+  const Graph local = run_pass("partition", stored_in_pieces(true), context(2, 1));
+  const std::string text = print_short(local);
+  EXPECT_NE(text.find("%4 = all_gather(%1) {rows=3, rank=1, ranks=2"), std::string::npos) << text;
+  EXPECT_NE(text.find("linear(%0, %4)"), std::string::npos) << text;
+  EXPECT_NE(text.find("sgd_update(%1, %2, "), std::string::npos) << text;
+  EXPECT_EQ(text.find("slice"), std::string::npos) << text;
+  EXPECT_EQ(local.variables[0].type.shape, (Shape{2, 4}));
 }
 
 TEST(Partition, RefusesCollectivesOfTheUser) {

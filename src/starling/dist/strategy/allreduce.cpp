@@ -114,18 +114,18 @@ bool cores_are_taken(const Comm& comm, int threads) {
 
 Settings AllReduceOptions::settings() {
   using O = AllReduceOptions;
-  return {setting("zero", &O::zero,
-                  "state of which every worker stores a piece: 1 optimizer state, 2 also gradients added up over "
-                  "batches, 3 also weights",
-                  {.min = 0, .max = 3}),
-          setting("deterministic", &O::deterministic,
+  return {setting("deterministic", &O::deterministic,
                   "the same bits for any number of workers: gradients of logical shards are added in shard order"),
           setting("shards", &O::shards, "logical shards of the deterministic mode", {.min = 1, .max = 4096}),
           setting("overlap", &O::overlap, "reduce gradients while the backward pass goes on"),
           setting("bucket_mb", &O::bucket_mb, "megabytes of small gradients that are reduced together",
                   {.min = 0, .max = 4096}),
           setting("codec", &O::codec,
-                  "wire form of the gradients, by its name or with options, {name: top_k, share: 0.01}")};
+                  "wire form of the gradients, by its name or with options, {name: top_k, share: 0.01}"),
+          setting("zero", &O::zero,
+                  "state of which every worker stores a piece: 1 optimizer state, 2 also gradients added up over "
+                  "batches, 3 also weights",
+                  {.min = 0, .max = 3})};
 }
 
 AllReduce::AllReduce(std::shared_ptr<Comm> comm, AllReduceOptions options)
@@ -198,27 +198,29 @@ void AllReduce::keep_slots(const graph::Graph& global) {
   }
 }
 
+void AllReduce::prepare(const dist::TrainedState& state) {
+  for (const auto& [name, tensor] : state.optimizer) {
+    if (cuts_state(tensor)) sharded_.cut(tensor);
+  }
+}
+
 void AllReduce::begin(const dist::TrainedState& state) {
   begun_ = true;
+  prepare(state);
   state_ = state;
   dist::TrainedState here = state;
   for (auto* tensors : {&here.weights, &here.buffers, &here.optimizer}) *tensors = with_memory(*tensors);
-  const auto is_cut = [&](const Tensor& tensor, int from) { return zero() >= from && sharded_.fits(tensor); };
+  const auto is_cut = [&](const Tensor& weight) { return zero() == 3 && sharded_.fits(weight); };
   if (const auto arena = comm().arena()) {
     for (const auto& [name, tensor] : here.weights) {
-      if (!is_cut(tensor, 3)) move_to(arena, tensor);
+      if (!is_cut(tensor)) move_to(arena, tensor);
     }
-    for (const auto& [name, tensor] : here.optimizer) {
-      if (!is_cut(tensor, 1)) move_to(arena, tensor);
-    }
+    for (const auto& [name, tensor] : here.optimizer) move_to(arena, tensor);
   }
   coded_.begin(state.weights, comm());
   dist::RankStrategy::begin(here);
-  for (const auto& [name, tensor] : here.optimizer) {
-    if (is_cut(tensor, 1)) sharded_.cut(tensor);
-  }
   for (const auto& [name, tensor] : here.weights) {
-    if (is_cut(tensor, 3)) sharded_.cut(tensor);
+    if (is_cut(tensor)) sharded_.cut(tensor);
   }
 }
 

@@ -44,8 +44,10 @@ class AllReduce final : public dist::RankStrategy {
   bool keeps_local_gradients() const override { return shards() == 0; }
   std::unique_ptr<runtime::Program> build_part(const graph::Graph& global, const Container& container,
                                                const runtime::BuildOptions& options) override;
+  bool cuts_state(const Tensor& parameter) const override { return zero() >= 1 && sharded_.fits(parameter); }
+  void prepare(const dist::TrainedState& state) override;
   // Moves weights and optimizer state into the communicator's arena, if it has one, so that other ranks can read them,
-  // and cuts what is stored in pieces.
+  // and cuts weights that are stored in pieces.
   void begin(const dist::TrainedState& state) override;
   // What the codec keeps; with another number of ranks all of it together, in equal shares.
   std::vector<NamedTensor> tensors() const override { return coded_.tensors(); }

@@ -44,8 +44,8 @@ OpCounters operator+(OpCounters a, const OpCounters& b);
 // Distributed strategy, as run by one rank. Every rank, a thread or a process, has its own network, optimizer and
 // trainer and is given its own rows of every batch; only the strategy knows of the other ranks.
 //
-// Call order of a trainer: begin once, with tensors that live as long as the run; restored, if it has loaded a
-// checkpoint. Then for each step
+// Call order of a trainer: prepare and begin once, with tensors that live as long as the run; restored, if it has
+// loaded a checkpoint. Then for each step
 //   either, without exchanges_gradients(), the program alone: if global_program(), by CompiledFunction::call with
 //     GlobalRows{program_rows(batch)}, also on ranks without rows, since it contains collectives; else with the rank's
 //     own rows, and not at all without any;
@@ -91,6 +91,11 @@ class RankStrategy : public runtime::Strategy {
     return build(global, container, options);
   }
 
+  // True if every rank stores a piece of the optimizer state of this parameter: it need not be made whole before
+  // (optim::DeferredState).
+  virtual bool cuts_state([[maybe_unused]] const Tensor& parameter) const { return false; }
+  // Before a checkpoint is loaded and begin() is called: cuts optimizer state that is stored in pieces.
+  virtual void prepare([[maybe_unused]] const TrainedState& state) {}
   // Collective. Default: broadcasts rank 0's values.
   virtual void begin(const TrainedState& state);
   // Collective: called after the tensors of begin and tensors() were restored from a checkpoint taken at this step.

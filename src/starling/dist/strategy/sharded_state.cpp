@@ -38,6 +38,7 @@ void ShardedState::cut(const Tensor& whole) {
     entry = {whole, starling::empty(shape, whole.dtype())};
     entry.piece.set_name(whole.name());
   }
+  if (!whole.impl()->storage) return clear(whole);
   copy_rows(entry.piece, whole, own.begin);
   whole.impl()->storage = Ref<Storage>();
 }

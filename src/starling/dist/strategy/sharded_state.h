@@ -20,7 +20,8 @@ class ShardedState {
   // would cost an exchange of its own.
   bool fits(const Tensor& tensor) const { return tensor.rank() >= 2 && tensor.size(0) >= ranks_; }
 
-  // Keeps this rank's rows of a whole tensor and frees the rest. Nothing to do for one that is in pieces already.
+  // Keeps this rank's rows of a whole tensor and frees the rest. A tensor that never had memory gets a piece of zeros.
+  // Nothing to do for one that is in pieces already.
   void cut(const Tensor& whole);
   // Piece of this rank; null: the tensor is whole here (also one that was cut and is shown).
   const Tensor* piece(const Tensor& tensor) const;

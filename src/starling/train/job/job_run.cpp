@@ -11,6 +11,7 @@
 #include "starling/dist/comm/pulse.h"
 #include "starling/nn/normalize.h"
 #include "starling/ops/api/random.h"
+#include "starling/optim/deferred_state.h"
 #include "starling/train/callbacks/checkpoints.h"
 #include "starling/train/callbacks/ready_made.h"
 #include "starling/train/job/job_error.h"
@@ -212,6 +213,14 @@ void fit_strategy(const PreparedJob& prepared, const dist::RankStrategy& strateg
         strategy.name());
 }
 
+// State that ranks will store in pieces is not made whole before.
+std::unique_ptr<optim::Optimizer> make_optimizer(const PreparedJob& prepared,
+                                                 const std::shared_ptr<dist::RankStrategy>& strategy) {
+  const optim::DeferredState deferred(
+      [&](const Tensor& parameter) { return strategy && strategy->cuts_state(parameter); });
+  return make_optimizer(prepared.job, *prepared.net);
+}
+
 // A step that cannot be built is the job's fault if its shapes alone show it: then that is told, with the layer.
 FitResult fit_or_explain(Trainer& trainer, const PreparedJob& prepared) {
   try {
@@ -245,7 +254,7 @@ TrainResult train_rank(const Job& job, JobData data, const TrainOptions& options
   expect_batches(prepared);
   // A metric that cannot judge is told before an epoch has been trained for nothing.
   if (!job.train.metrics.empty()) expect_metrics(prepared, trace_shapes(prepared));
-  const auto optimizer = make_optimizer(prepared.job, *prepared.net);
+  const auto optimizer = make_optimizer(prepared, setup.strategy);
   const auto saver = checkpoints({.every_steps = job.train.checkpoint_every,
                                   .every_seconds = job.train.checkpoint_seconds,
                                   .keep = static_cast<int>(job.train.keep),

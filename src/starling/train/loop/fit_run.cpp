@@ -91,6 +91,7 @@ void FitRun::begin() {
   parts_.net.train();
   each(&Callback::attach);
   check_names(parts_.callbacks);
+  if (parts_.link) strategy().prepare(trained_state());
   resuming_ = true;
   const dist::Pulse::Doing doing(pulse(), "start");
   for (const auto& callback : parts_.callbacks) {

@@ -1,4 +1,5 @@
-// Rows that lie in equal blocks, each split by itself: sequences with the batch second, whose two dimensions are merged.
+// Reshapes of rows, and rows that lie in equal blocks, each split by itself: sequences with the batch second, whose two
+// dimensions are merged.
 #include <algorithm>
 
 #include "starling/graph/passes/partition/partitioner.h"
@@ -33,6 +34,20 @@ bool Partitioner::part_blocks(NodeId id) {
     if (from[i] != to[i + 1]) return false;
   }
   distribute(id, {{Layout::split(0)}, {Layout::split(1)}}, to[0]);
+  return true;
+}
+
+// Reshape of rows to other rows, as of [samples, steps, …] to [samples · steps, …] and back. Where both numbers of rows
+// are multiples of the parts, a part of the one has the elements of the same part of the other.
+bool Partitioner::keep_rows(NodeId id) {
+  const Node& node = global_.node(id);
+  if (!is_op(node, "reshape") || mesh_.ordered || !layout_of(node.in[0]).is_split(0)) return false;
+  if (blocks(node.in[0]) != 0 || state_[static_cast<std::size_t>(node.in[0])]) return false;
+  const Shape& from = global_.value(node.in[0]).type.shape;
+  const Shape& to = global_.value(node.out[0]).type.shape;
+  if (to.rank() == 0 || to.numel() == 0 || to[0] == from[0]) return false;
+  if (from[0] % mesh_.parts != 0 || to[0] % mesh_.parts != 0) return false;
+  distribute(id, {{Layout::split(0)}, {Layout::split(0)}});
   return true;
 }
 

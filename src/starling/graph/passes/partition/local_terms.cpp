@@ -1,7 +1,5 @@
 // Variables that hold each rank's own terms of a sum.
 #include "starling/graph/passes/partition/partitioner.h"
-#include "starling/ops/def/creation.h"
-#include "starling/ops/def/registry.h"
 
 namespace starling::graph {
 
@@ -25,16 +23,9 @@ bool Partitioner::keep_terms(NodeId id) {
   return true;
 }
 
-// Terms of a whole value: the first rank's is all of it.
+// Terms of a whole value: every rank's is its share. So ranks run the same program, whatever becomes of the value.
 Partitioner::Pieces Partitioner::terms_of(ValueId value, NodeId like) {
-  const Pieces whole = replicate(value, like);
-  if (mesh_.first == 0) return whole;
-  const TensorType& type = global_.value(value).type;
-  const op::FullAttrs nothing{.shape = type.shape, .value = 0, .dtype = type.dtype};
-  const NodeId zeros = rewriter_.emit(find_op("full"), {}, nothing, like);
-  // Collectives that made the whole value are everybody's, also where nothing else reads it.
-  rewriter_.to().node(zeros).after.push_back(rewriter_.to().value(whole[0]).node);
-  return {rewriter_.to().node(zeros).out[0]};
+  return {times(replicate(value, like)[0], 1.0 / mesh_.parts, like)};
 }
 
 }  // namespace starling::graph

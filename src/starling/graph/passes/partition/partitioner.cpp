@@ -109,7 +109,7 @@ void Partitioner::node(NodeId id) {
   check(!node.op->comm || node.op->shard,
         "[partition] expected a step of the whole batch, whose collectives are put in here, got {}{}", node.op->name,
         node.scope.empty() ? "" : " in " + node.scope.str());
-  if (merge_blocks(id) || part_blocks(id)) return;
+  if (merge_blocks(id) || part_blocks(id) || keep_rows(id)) return;
   const ShardRule rule = rule_of(id);
   distribute(id, rule, common_blocks(node, rule));
 }

@@ -60,6 +60,7 @@ class Partitioner {
   void share_update(NodeId id);
   bool merge_blocks(NodeId id);
   bool part_blocks(NodeId id);
+  bool keep_rows(NodeId id);
   std::int64_t common_blocks(const Node& node, const ShardRule& rule) const;
   bool is_without_rows(const Node& node, const ShardRule& rule, int part) const;
   SmallVector<ValueId, 2> stand_ins(NodeId id, const ShardRule& rule, std::span<const ValueId> operands, int part);
