@@ -75,11 +75,11 @@ TEST(GroupLanes, OnOneLaneItWould) {
 }
 
 // A program of elementwise steps and reductions along two axes, each of earlier values.
-struct MixedStep {
+struct DrawnStep {
   int group = -1;  // -1: a step of compute
   int first = 0, second = 0;
 };
-using Plan = std::vector<MixedStep>;
+using Plan = std::vector<DrawnStep>;
 constexpr int kArguments = 2;
 
 Plan random_plan(std::mt19937& random) {
@@ -113,7 +113,7 @@ TensorList applied(const Plan& plan, std::span<const Tensor> arguments, std::mt1
       if (ready(i)) choices.push_back(i);
     }
     const std::size_t next = choices[random() % choices.size()];
-    const MixedStep& step = plan[next];
+    const DrawnStep& step = plan[next];
     const Tensor &a = values[static_cast<std::size_t>(step.first)], &b = values[static_cast<std::size_t>(step.second)];
     values[next + kArguments] =
         step.group < 0 ? combined(a, b) : all_reduce(mul(a, 0.5), {.group = axis_of(step.group)});
@@ -134,7 +134,7 @@ std::vector<std::vector<Tensor>> oracle(const Plan& plan, const MeshShape& shape
   std::vector<std::vector<Tensor>> values(static_cast<std::size_t>(shape.ranks()));
   for (int rank = 0; rank < shape.ranks(); ++rank)
     for (int i = 0; i < kArguments; ++i) values[static_cast<std::size_t>(rank)].push_back(argument(rank, i));
-  for (const MixedStep& step : plan) {
+  for (const DrawnStep& step : plan) {
     std::vector<Tensor> made;
     for (int rank = 0; rank < shape.ranks(); ++rank) {
       const auto at = [&](int r, int i) { return values[static_cast<std::size_t>(r)][static_cast<std::size_t>(i)]; };

@@ -17,10 +17,18 @@ void copy_operands(const std::vector<std::size_t>& bytes, const kernels::Launch&
   }
 }
 
+CodecPtr codec_of(const std::string& text) {
+  try {
+    return CodecChoice::parse(text).make();
+  } catch (const Error& error) {
+    fail("[coded_reduce] expected a codec as jobs give it, got {} ({})", text, error.what());
+  }
+}
+
 class CodedReduce final : public kernels::Plan {
  public:
   explicit CodedReduce(const kernels::PlanRequest& request)
-      : attrs_(request.attrs.as<op::CodedReduceAttrs>()), codec_(CodecChoice::parse(attrs_.codec.str()).make()) {
+      : attrs_(request.attrs.as<op::CodedReduceAttrs>()), codec_(codec_of(attrs_.codec.str())) {
     check(codec_ != nullptr, "[coded_reduce] expected a codec, got {}", attrs_.codec.str());
     each_ = attrs_.operands(request.in.size());
     for (const auto& in : request.in) bytes_.push_back(bytes_of(in));

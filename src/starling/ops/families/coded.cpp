@@ -12,8 +12,9 @@ Types infer_coded_reduce(const InferCall& call) {
   const auto& a = call.attrs.as<op::CodedReduceAttrs>();
   check(a.tensors >= 1 && !call.in.empty() && call.in.size() % static_cast<std::size_t>(a.tensors) == 0,
         "[coded_reduce] expected as many operands of each of {} tensors, got {} in all", a.tensors, call.in.size());
-  check(a.ranks >= 1 && a.rank >= 0 && a.rank < a.ranks, "[coded_reduce] expected a rank in [0, {}), got {}", a.ranks,
-        a.rank);
+  constexpr std::int64_t kMost = 1 << 20;
+  check(a.ranks >= 1 && a.ranks <= kMost && a.rank >= 0 && a.rank < a.ranks,
+        "[coded_reduce] expected a rank of at most {}, got {} of {}", kMost, a.rank, a.ranks);
   Types out;
   for (const TensorType& type : call.in) {
     check(type.dtype == DType::f32, "[coded_reduce] expected tensors of f32, which codecs are for, got {}",
