@@ -155,7 +155,15 @@ nb::object numpy_of(const Tensor& tensor) {
 
 nb::object dlpack_of(const Tensor& tensor, nb::kwargs keywords) {
   check(!tensor.requires_grad(), "[dlpack] expected a tensor without gradient, got one that requires it: x.detach()");
-  return array_of<nb::array_api>(tensor).attr("__dlpack__")(**keywords);
+  nb::dict rest;
+  bool copy = false;
+  for (auto [key, value] : keywords) {
+    if (nb::cast<std::string>(key) == "copy")
+      copy = value.ptr() == Py_True;
+    else
+      rest[key] = value;
+  }
+  return array_of<nb::array_api>(copy ? dense_copy(tensor) : tensor).attr("__dlpack__")(**rest);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import html
 import threading
 import weakref
 from collections import OrderedDict
@@ -137,6 +138,14 @@ class CompiledFunction:
     def graph(self, traced: bool = False) -> str:
         """The program called last as text, as it runs or as it was traced."""
         return self._program().traced_graph() if traced else self._program().graph()
+
+    def _repr_html_(self) -> str:
+        """Shown by notebooks: the program called last."""
+        name = html.escape(getattr(self, "__name__", "function"))
+        if self._last is None:
+            return f"<code>{name}</code>: not compiled yet"
+        about = f"{len(self._entries)} structures of arguments, {self.memory_bytes} bytes of values"
+        return f"<details><summary><code>{name}</code>: {about}</summary><pre>{html.escape(self.graph())}</pre></details>"
 
     @property
     def memory_bytes(self) -> int:

@@ -94,6 +94,14 @@ def test_graphs_can_be_read():
     assert "relu" in f.graph(traced=True) and "f32[4]" in f.graph() and f.memory_bytes >= 0 and f.explain()
 
 
+def test_notebooks_show_the_program():
+    f = sl.compile(lambda x: (x < 2).sum())
+    assert "not compiled yet" in f._repr_html_()
+    f(sl.ones(4))
+    assert "less" in f._repr_html_() and "%" in f._repr_html_() and "<summary>" in f._repr_html_()
+    assert "<pre>" in sl.ones(2)._repr_html_()
+
+
 def test_a_compiled_function_is_given_back():
     class Thing:
         pass

@@ -215,6 +215,43 @@ def test_dlpack_shares_memory_both_ways():
         np.from_dlpack(sl.tensor([1.0], requires_grad=True))
 
 
+class Exporter:
+    """Another library's tensor that speaks one version of DLPack only."""
+
+    def __init__(self, tensor, **version):
+        self.tensor, self.version = tensor, version
+
+    def __dlpack__(self, **asked):
+        return self.tensor.__dlpack__(**self.version)
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+
+@pytest.mark.parametrize("version, capsule", [({}, '"dltensor"'), ({"max_version": (1, 0)}, '"dltensor_versioned"')])
+def test_dlpack_is_spoken_in_both_versions(version, capsule):
+    x = sl.arange(3, dtype="f32")
+    assert capsule in repr(x.__dlpack__(**version))
+    shared = sl.from_dlpack(Exporter(x, **version))
+    shared[0] = 7.0
+    assert x.tolist() == [7, 1, 2]
+    own = sl.from_dlpack(Exporter(x, copy=True, **version))
+    own[0] = 9.0
+    assert x.tolist() == [7, 1, 2]
+    with pytest.raises(BufferError):
+        x.__dlpack__(dl_device=(2, 0))
+
+
+def test_memory_that_was_handed_out_outlives_its_tensor():
+    views = [np.from_dlpack(sl.full((1 << 16,), float(i))) for i in range(8)]
+    arrays = [sl.full((1 << 16,), float(i)).numpy() for i in range(8)]
+    back = [sl.from_numpy(np.full(1 << 16, float(i))) for i in range(8)]
+    gc.collect()
+    [sl.full((1 << 16,), -1.0) for _ in range(16)]
+    for kept in (views, arrays, back):
+        assert [float(each[-1]) for each in kept] == list(range(8))
+
+
 def test_printing_shows_rows():
     assert repr(sl.tensor([[1, 2], [3, 4]])) == "i64[2, 2]\n[[1, 2],\n [3, 4]]"
     assert f"{sl.tensor(1.5):.2f}" == "1.50"

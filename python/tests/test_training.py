@@ -172,9 +172,30 @@ RANKS = """
 """
 
 
-def launched(command, tmp_path):
+TRAINED = """
+    import json, pathlib, sys, numpy as np, starling as sl
+    strategy = sl.dist.local_sgd(every=2)
+    rank, size = sl.dist.rank(), sl.dist.size()
+    try:
+        sl.compile(lambda x: x, strategy=strategy)(sl.ones(2))
+    except sl.Error as error:
+        assert "Trainer(strategy" in str(error), error
+    sl.manual_seed(2)
+    net = sl.nn.Linear(4, 2)
+    generator = np.random.default_rng(0)
+    y = generator.integers(0, 2, 96)
+    x = (generator.normal(size=(96, 4)) + 3 * y[:, None]).astype(np.float32)
+    trainer = sl.train.Trainer(net, sl.optim.SGD(net.parameters(), lr=0.2), epochs=4, batch=16, strategy=strategy, quiet=True)
+    summary = trainer.fit((x, y), (x, y))
+    assert summary["steps"] == 24 and summary["metrics"]["accuracy"] > 0.9, summary
+    told = [rank, size, net.state_dict()["weight"].numpy().tobytes().hex()]
+    pathlib.Path(sys.argv[1], f"rank{rank}").write_text(json.dumps(told))
+"""
+
+
+def launched(command, tmp_path, program=RANKS):
     script = tmp_path / "ranks.py"
-    script.write_text(textwrap.dedent(RANKS))
+    script.write_text(textwrap.dedent(program))
     # Files, not lines: whoever gathers the output of the ranks may put one line into the middle of another.
     told = pathlib.Path(tempfile.mkdtemp(dir=tmp_path))
     done = subprocess.run(
@@ -199,6 +220,12 @@ def test_processes_give_one_processs_bits(tmp_path):
     if not starling_program():
         pytest.skip("STARLING_PROGRAM does not name the program `starling`")
     assert launched([starling_program(), "launch", "-n", "2", "--"], tmp_path) == (2, alone)
+
+
+def test_a_trainer_takes_every_strategy_of_jobs(tmp_path):
+    if not starling_program():
+        pytest.skip("STARLING_PROGRAM does not name the program `starling`")
+    assert launched([starling_program(), "launch", "-n", "2", "--"], tmp_path, TRAINED)[0] == 2
 
 
 def test_ranks_of_mpirun_give_one_processs_bits(tmp_path):

@@ -99,18 +99,21 @@ def test_modules_whose_parts_know_them_are_collected():
     assert collected(make)
 
 
+class Step:
+    """Outlives its instances, and so do the compiled functions that it holds."""
+
+    def __init__(self):
+        self.net = sl.nn.Linear(2, 1)
+        self.calls = 0
+
+    @sl.compile
+    def __call__(self, x):
+        self.calls += 1
+        return self.net(x).sum()
+
+
 def test_instances_with_compiled_methods_are_collected():
     def make():
-        class Step:
-            def __init__(self):
-                self.net = sl.nn.Linear(2, 1)
-                self.calls = 0
-
-            @sl.compile
-            def __call__(self, x):
-                self.calls += 1
-                return self.net(x).sum()
-
         a, b = Step(), Step()
         assert a(sl.ones((1, 2))).item() != b(sl.ones((1, 2))).item()
         a(sl.ones((1, 2)))
