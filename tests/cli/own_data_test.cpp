@@ -179,6 +179,26 @@ TEST_F(CliOwnData, ArraysOfEveryNumberTrainAndPredictAsTheyLie) {
   EXPECT_TRUE(has(ids.err, "expected token ids, i64") && has(ids.err, "x.astype('int64')")) << ids.err;
 }
 
+TEST_F(CliOwnData, ArraysOfAnArchiveTrainAndPredictByTheirNames) {
+  const std::vector<double> x(24, 0.5), y = {0, 1, 0, 1, 0, 1, 0, 1};
+  const std::vector<NamedTensor> arrays = {{"x", from_doubles(x, {8, 3}, DType::f64)},
+                                           {"y", from_doubles(y, {8}, DType::i64)}};
+  data::write_npz(path() + "/d.npz", arrays).value();
+  const std::string model = "model: {name: mlp, hidden: [4]}\ntrain: {epochs: 1}\n";
+  const std::string run = trained("npz", model + "data: {name: npy, train: ['{}/d.npz:x', '{}/d.npz:y'], batch: 4}\n");
+  const Ran by_name = run_starling("predict " + run + " " + path() + "/d.npz:x");
+  EXPECT_EQ(by_name.code, 0) << by_name.err;
+  EXPECT_TRUE(has(by_name.out, "d.npz:x[7]: class ")) << by_name.out;
+  const Ran alone = run_starling("predict " + run + " " + path() + "/d.npz");
+  EXPECT_NE(alone.code, 0);
+  EXPECT_TRUE(has(alone.err, "d.npz:x, got the file alone, which has (x, y)")) << alone.err;
+  const std::string whole = write_job("whole", model + "data: {name: npy, train: ['{}/d.npz']}\n");
+  const Ran told = run_starling("validate " + whole + ".yaml");
+  EXPECT_EQ(told.code, 2);
+  EXPECT_TRUE(has(told.err, "expected one of its arrays, as ") && has(told.err, "d.npz:x, got the file alone"))
+      << told.err;
+}
+
 TEST_F(CliOwnData, ArraysOfSmallWholeNumbersGoThroughTheTransformsOfTraining) {
   std::vector<double> x, y;
   for (int i = 0; i < 60; ++i) {

@@ -1,4 +1,4 @@
-# cmake -D build=... -D work=... -D generator=... -D compiler=... -D build_type=... -P build_outside.cmake
+# cmake -D build=... -D work=... -D generator=... -D compiler=... -D build_type=... -D python=... -P build_outside.cmake
 # Each step must succeed; the outside project lives under `work`, with nothing of the source tree in its paths.
 file(REMOVE_RECURSE ${work})
 file(COPY ${CMAKE_CURRENT_LIST_DIR}/outside DESTINATION ${work})
@@ -24,3 +24,14 @@ step(${work}/build/outside)
 # Presets are installed with the program and found by name, from any folder.
 step(${work}/prefix/bin/starling validate --no-data sparknet)
 step(${work}/build/outside_shared)
+
+# The tutorial's own project, from the page's text.
+step(${python} ${CMAKE_CURRENT_LIST_DIR}/write_project.py ${CMAKE_CURRENT_LIST_DIR}/../../docs/tutorial.md ${work}/first
+  CMakeLists.txt main.cpp)
+step(${CMAKE_COMMAND} -S ${work}/first -B ${work}/first/build -G ${generator} -D CMAKE_PREFIX_PATH=${work}/prefix
+  -D CMAKE_CXX_COMPILER=${compiler} -D CMAKE_BUILD_TYPE=${build_type})
+step(${CMAKE_COMMAND} --build ${work}/first/build)
+execute_process(COMMAND ${work}/first/build/first OUTPUT_VARIABLE printed COMMAND_ERROR_IS_FATAL ANY)
+if(NOT printed MATCHES "y = 3 x \\+ 2\n$")
+  message(FATAL_ERROR "expected the tutorial's program to print y = 3 x + 2, got:\n${printed}")
+endif()

@@ -38,6 +38,9 @@ std::vector<std::string> order_of(const RunTable& table, bool chosen) {
   }
   if (chosen) {
     for (const char* name : {"steps", "epochs", "loss"}) order.emplace_back(name);
+    for (std::size_t i = settings; i < table.columns.size(); ++i) {
+      if (!in_every_run(table, i)) order.push_back(table.columns[i].name);  // metrics of other objectives
+    }
     order.insert(order.end(), last.begin(), last.end());
     return order;
   }

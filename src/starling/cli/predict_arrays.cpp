@@ -29,6 +29,19 @@ bool is_like(DType trained, DType given) {
   return trained == DType::i64 ? is_integer(given) : is_float(trained) && given != DType::u8;
 }
 
+// The array of "x.npy", of "archive.npz:name", or the only one of "archive.npz".
+Tensor array_at(const std::string& path) {
+  const auto archive = path.rfind(".npz");
+  if (archive == std::string::npos) return data::read_npy(path);
+  if (archive + 4 < path.size()) return data::read_npz_array(path.substr(0, archive + 4), path.substr(archive + 5));
+  const auto all = data::read_npz(path);
+  if (all.size() == 1) return all.front().tensor;
+  std::string names;
+  for (const auto& one : all) names += (names.empty() ? "" : ", ") + one.name;
+  fail("[predict] {}: expected one of its arrays, as {}:{}, got the file alone, which has ({})", path, path,
+       all.empty() ? "x" : all.front().name, names);
+}
+
 // u8 [n, …] with the channel axis that grey pictures may lack.
 Tensor with_channels(const Tensor& array) {
   Shape sample;
@@ -40,7 +53,7 @@ Tensor with_channels(const Tensor& array) {
 }  // namespace
 
 PredictInput read_array(const std::string& path, const ModelSignature& signature) {
-  return input_of(data::read_npy(path), path, signature);
+  return input_of(array_at(path), path, signature);
 }
 
 PredictInput input_of(const Tensor& array, const std::string& path, const ModelSignature& signature) {

@@ -93,13 +93,14 @@ PredictInput read_predict_input(const std::string& path, const ModelSignature& s
   const std::string kind = data::raw_kind(signature.raw);
   if (kind == "texts") return read_texts(path, signature);
   if (data::parse_hdf5_place(path)) return read_hdf5_input(path, signature);
+  if (path.ends_with(".npz") || path.find(".npz:") != std::string::npos) return read_array(path, signature);
   if (!fs::exists(path))
     throw UsageError(fmt::format("[predict] expected a file or a folder, got {}, which is not there", path));
   if (fs::is_directory(path) || data::has_picture_name(path)) return read_pictures(path, signature);
   if (lowered(path).ends_with(".npy")) return read_array(path, signature);
   if (is_csv(lowered(path)) || kind == "table") return read_table(path, signature, csv_header);
   throw UsageError(fmt::format(
-      "[predict] expected a .jpg, .jpeg, .png, .npy, .h5 or .csv file or a folder of pictures, got {}", path));
+      "[predict] expected a .jpg, .jpeg, .png, .npy, .npz, .h5 or .csv file or a folder of pictures, got {}", path));
 }
 
 }  // namespace starling::cli

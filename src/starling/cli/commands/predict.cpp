@@ -159,9 +159,10 @@ void register_command_predict(cli::Commands& into) {
        {"predict runs/g2p starling murmuration", "spellings into phonemes"}},
       cli::run_predict);
   app.add_option("model", o.model, "Folder of a saved model, or of a run with one")->required();
-  app.add_option("input", o.inputs,
-                 "Pictures (.jpg, .png), folders of them, .npy, .h5 (or .h5:array) or .csv files; texts or files of "
-                 "them for models of texts");
+  app.add_option(
+      "input", o.inputs,
+      "Pictures (.jpg, .png), folders of them, .npy, .npz:array, .h5 (or .h5:array) or .csv files; texts or files of "
+      "them for models of texts");
   app.add_option("-o,--out", o.out,
                  "File to write: .npy, .csv or .json, of texts .txt or .json; nothing: standard output");
   app.add_option("--top", o.top, "How many classes to tell")->check(CLI::Range(1, 1'000'000))->capture_default_str();

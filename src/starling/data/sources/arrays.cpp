@@ -48,6 +48,10 @@ struct SafetensorsOptions : ArraysOptions {
 // Reads "x.npy" or "archive.npz:name".
 Tensor read_array(const std::string& place) {
   const auto colon = place.rfind(".npz:");
+  check(!place.ends_with(".npz"),
+        "[npz] {}: expected one of its arrays, as {}:x, got the file alone (`starling inspect "
+        "data {}` lists them)",
+        place, place, place);
   if (colon == std::string::npos) return read_npy(place);
   return read_npz_array(place.substr(0, colon + 4), place.substr(colon + 5));
 }
