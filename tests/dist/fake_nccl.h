@@ -50,6 +50,16 @@ class FakeNccl {
     return stream_of(rank, nullptr);
   }
 
+  // What a rank has handed over for others so far, but for single words, as barriers reduce: counted from the buffers.
+  struct Handed {
+    std::size_t read = 0, written = 0, calls = 0;
+  };
+  Handed handed(int rank) const {
+    std::scoped_lock lock(mutex_);
+    const auto found = handed_.find(rank);
+    return found == handed_.end() ? Handed() : found->second;
+  }
+
   // Violations so far, and leaks once all ranks have ended.
   std::vector<std::string> violations() const {
     std::scoped_lock lock(mutex_);
@@ -204,6 +214,7 @@ class FakeNccl {
   void submit(int rank, Stream* stream, Task task);
   std::vector<Range> ranges(const Part& part, bool written) const;
   void expect_memory(int rank, Part& part);
+  void note_handed(int rank, const Part& part);
   void expect_produced(const Part& part);
   void progress(int rank);
   bool advance(Stream& stream);
@@ -232,7 +243,8 @@ class FakeNccl {
   std::vector<std::unique_ptr<Event>> events_;
   std::map<void*, std::pair<int, std::unique_ptr<std::vector<std::byte>>>> memory_;
   std::vector<std::unique_ptr<std::vector<std::byte>>> freed_;  // kept, so that use after free is detected and harmless
-  std::vector<int> depth_;                                      // group nesting depth, by rank
+  std::map<int, Handed> handed_;
+  std::vector<int> depth_;  // group nesting depth, by rank
   std::vector<std::vector<std::pair<Stream*, Part>>> grouped_;
 };
 

@@ -121,6 +121,7 @@ inline NcclResult FakeNccl::add(int rank, NcclHandle handle, DeviceStream stream
                   : part.kind == Kind::recv ? ++comm->received[part.root]
                                             : ++comm->collectives;
   expect_memory(rank, part);
+  note_handed(rank, part);
   Stream* on = stream_of(rank, stream);
   if (depth_[at(rank)] > 0) {
     grouped_[at(rank)].push_back({on, part});
@@ -157,6 +158,17 @@ inline std::vector<FakeNccl::Range> FakeNccl::ranges(const Part& part, bool writ
   const bool receives = part.kind != Kind::send && !(part.kind == Kind::reduce && !root);
   if (written) return receives ? std::vector<Range>{{part.recv, received}} : std::vector<Range>{};
   return sends ? std::vector<Range>{{part.send, sent}} : std::vector<Range>{};
+}
+
+inline void FakeNccl::note_handed(int rank, const Part& part) {
+  const bool message = part.kind == Kind::send || part.kind == Kind::recv, root = part.comm->rank == part.root;
+  const bool word = part.kind == Kind::all_reduce && part.count == 1;
+  if (part.comm->group->world == 1 || word || (message && root)) return;
+  Handed& handed = handed_[rank];
+  ++handed.calls;
+  for (const Range& range : ranges(part, false)) handed.read += part.kind == Kind::reduce && root ? 0 : range.bytes;
+  for (const Range& range : ranges(part, true))
+    handed.written += part.kind == Kind::broadcast && root ? 0 : range.bytes;
 }
 
 inline void FakeNccl::expect_memory(int rank, Part& part) {

@@ -70,33 +70,31 @@ class Submission {
   }
   std::byte* recv_at(std::int64_t offset) const { return static_cast<std::byte*>(call_.recv) + bytes(offset); }
 
-  void gives(std::int64_t count) { handed_.bytes_sent += bytes(count); }
-  void takes(std::int64_t count) { handed_.bytes_received += bytes(count); }
-  // Each rank passes `rounds` pieces of one P-th of the buffer on to the next.
-  void goes_round(std::int64_t whole, std::int64_t rounds) {
-    const std::size_t moved = bytes(whole) * static_cast<std::size_t>(rounds) / static_cast<std::size_t>(target_.world);
-    handed_.bytes_sent += moved;
-    handed_.bytes_received += moved;
+  // Notes one call of the API and the elements that it reads for, and writes of, other ranks.
+  void hands(std::int64_t given, std::int64_t taken) {
+    if (target_.world == 1) return;
+    handed_.bytes_sent += bytes(given);
+    handed_.bytes_received += bytes(taken);
+    handed_.messages += given > 0 ? 1 : 0;
+    ++handed_.steps;
   }
   // From one rank to all others or, of a reduction, the other way round.
-  void fans(bool from_here, std::int64_t count) {
-    if (target_.world > 1) from_here ? gives(count) : takes(count);
-  }
+  void fans(bool from_here, std::int64_t count) { hands(from_here ? count : 0, from_here ? 0 : count); }
 
   NcclResult send(const void* data, std::int64_t count, int peer) {
     if (count == 0) return NcclResult::success;
-    if (peer != target_.rank) gives(count);
+    if (peer != target_.rank) hands(count, 0);
     return api_.send(data, units(count), element_.type, peer, target_.comm, target_.stream);
   }
   NcclResult recv(void* data, std::int64_t count, int peer) {
     if (count == 0) return NcclResult::success;
-    if (peer != target_.rank) takes(count);
+    if (peer != target_.rank) hands(0, count);
     return api_.recv(data, units(count), element_.type, peer, target_.comm, target_.stream);
   }
 
   NcclResult all_reduce() {
     if (call_.count == 0) return NcclResult::success;
-    goes_round(call_.count, 2 * (target_.world - 1));
+    hands(call_.count, call_.count);
     return api_.all_reduce(call_.send, call_.recv, units(call_.count), element_.type, reduction(call_.reduce),
                            target_.comm, target_.stream);
   }
@@ -110,14 +108,14 @@ class Submission {
 
   NcclResult reduce_scatter() {
     if (call_.count == 0) return NcclResult::success;
-    goes_round(call_.count * target_.world, target_.world - 1);
+    hands(call_.count * target_.world, call_.count);
     return api_.reduce_scatter(call_.send, call_.recv, units(call_.count), element_.type, reduction(call_.reduce),
                                target_.comm, target_.stream);
   }
 
   NcclResult all_gather() {
     if (call_.count == 0) return NcclResult::success;
-    goes_round(call_.count * target_.world, target_.world - 1);
+    hands(call_.count, call_.count * target_.world);
     return api_.all_gather(call_.send, call_.recv, units(call_.count), element_.type, target_.comm, target_.stream);
   }
 

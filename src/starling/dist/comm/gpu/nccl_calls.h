@@ -19,9 +19,9 @@ struct NcclTarget {
 void check_type(const Call& call);
 
 // Submits the NCCL operations that make up the call, inside a group opened by the caller. Returns the first failure.
-// Empty transfers are skipped. Adds to `handed` what each call of the API was handed. NCCL does not tell what it moves:
-// a buffer that all ranks reduce counts as on a ring, 2(P-1)/P of it, a reduction to or a broadcast from one rank as
-// what this rank gives or takes.
+// Empty transfers are skipped. Adds to `handed` what each call of the API was handed, since NCCL does not tell what it
+// moves: the bytes that it is given to read and to write on behalf of other ranks, calls as steps, and calls that give
+// as messages. Nothing is assumed of its algorithms. Barriers and a world of one hand over nothing.
 NcclResult submit_nccl(const NcclApi& api, const Call& call, const NcclTarget& target, Traffic& handed);
 
 }  // namespace starling::dist

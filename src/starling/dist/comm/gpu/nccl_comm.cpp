@@ -111,7 +111,6 @@ class NcclComm final : public Comm {
     Launched& operation = operations_.slot(number);
     operation.started = false;
     api_->record(operation.ready, options_.producer);
-    log().moved(call.op, steps_of(call));
     if (is_point_to_point(call.op)) {
       pending_.push_back({number, call});
       pending_.back().call.name = {};  // the caller's string lives only for this call
@@ -310,19 +309,6 @@ class NcclComm final : public Comm {
     if (!operations_.oldest(number)) return;
     const Ticket old{.op = CommOp::barrier, .cookie = number};
     if (!await(old, deadline)) expire(old);
-  }
-
-  Traffic steps_of(const Call& call) const {
-    const auto others = static_cast<std::uint64_t>(size() - 1);
-    switch (call.op) {
-      case CommOp::all_reduce: return {.steps = 2 * others, .messages = 2 * others};
-      case CommOp::reduce_scatter:
-      case CommOp::all_gather:
-      case CommOp::all_to_all: return {.steps = others, .messages = others};
-      case CommOp::send: return {.steps = 1, .messages = 1};
-      case CommOp::recv: return {.steps = 1};
-      default: return {};
-    }
   }
 
   const std::shared_ptr<const NcclApi> api_;

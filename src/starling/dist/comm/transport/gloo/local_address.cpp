@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "starling/base/error.h"
+#include "starling/dist/launch/socket.h"
 
 namespace starling::dist::wire {
 namespace {
@@ -40,25 +41,18 @@ std::string of_interface(const std::string& name) {
 }
 
 // Returns 0, or the errno why the address cannot be bound.
-int try_to_bind(const addrinfo& where) {
-  const int fd = ::socket(where.ai_family, where.ai_socktype | SOCK_CLOEXEC, where.ai_protocol);
-  if (fd < 0) return errno;
-  const int error = ::bind(fd, where.ai_addr, where.ai_addrlen) == 0 ? 0 : errno;
-  ::close(fd);
-  return error;
+int try_to_bind(const SocketAddress& where) {
+  const UniqueFd fd(::socket(where.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return fd && ::bind(fd.get(), where.get(), where.size) == 0 ? 0 : errno;
 }
 
-std::string of_name(const std::string& name) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* list = nullptr;
-  const int code = getaddrinfo(name.c_str(), nullptr, &hints, &list);
-  check(code == 0, "[gloo] expected an address of this host, got '{}': {}", name, gai_strerror(code));
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(list, freeaddrinfo);
+std::string of_name(const std::string& name, SocketTime deadline) {
+  const auto found = resolve({name, 0}, deadline);
+  if (!found) fail("[gloo] expected an address of this host, got '{}': {}", name, found.error());
   int error = 0;
-  for (const addrinfo* one = list; one != nullptr; one = one->ai_next) {
-    error = try_to_bind(*one);
-    if (error == 0) return digits(one->ai_addr, one->ai_addrlen);
+  for (const SocketAddress& one : *found) {
+    error = try_to_bind(one);
+    if (error == 0) return one.host();
   }
   fail("[gloo] expected an address of this host, got '{}': {}", name, ::strerror(error));
 }
@@ -66,7 +60,8 @@ std::string of_name(const std::string& name) {
 }  // namespace
 
 std::string local_address(const GlooOptions& options) {
-  return options.interface.empty() ? of_name(options.address) : of_interface(options.interface);
+  return options.interface.empty() ? of_name(options.address, std::chrono::steady_clock::now() + options.join)
+                                   : of_interface(options.interface);
 }
 
 }  // namespace starling::dist::wire
