@@ -24,3 +24,4 @@ step(${work}/build/outside)
 # Presets are installed with the program and found by name, from any folder.
 step(${work}/prefix/bin/starling validate --no-data sparknet)
 step(${work}/build/outside_shared)
+step(${work}/build/outside_c)
