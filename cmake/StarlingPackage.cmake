@@ -14,6 +14,7 @@ set(CPACK_THREADS 0)
 # Libraries that the program loads are found by dpkg-shlibdeps; headers of a project that links Starling are listed.
 list(JOIN STARLING_DEV_PACKAGES ", " CPACK_DEBIAN_PACKAGE_DEPENDS)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/src)  # libstarling_c.so stands on libstarling.so
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "g++, cmake, dataset-fashion-mnist")

@@ -26,6 +26,7 @@ try_out() {
   logged cmake --build "$work/build"
   "$work/build/outside"
   "$work/build/outside_shared"
+  "$work/build/outside_c"
 }
 say "    the program and a project against the .deb"
 try_out starling /usr/share/starling/examples

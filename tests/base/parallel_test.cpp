@@ -49,6 +49,9 @@ int region_in_child(int depth) {
 }
 
 TEST(Parallel, RegionsRunInForkedProcesses) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer does not follow threads into forked processes";
+#endif
   parallel_run(4, [](int) {});  // the helpers of this process
   EXPECT_EQ(region_in_child(2), 0);
   std::atomic<int> runs{0};

@@ -24,6 +24,7 @@ step(${work}/build/outside)
 # Presets are installed with the program and found by name, from any folder.
 step(${work}/prefix/bin/starling validate --no-data sparknet)
 step(${work}/build/outside_shared)
+step(${work}/build/outside_c)
 
 # The tutorial's own project, from the page's text.
 step(${python} ${CMAKE_CURRENT_LIST_DIR}/write_project.py ${CMAKE_CURRENT_LIST_DIR}/../../docs/tutorial.md ${work}/first

@@ -38,8 +38,8 @@ std::uint64_t read_epoch(const dist::Variables& variables) {
 
 // True if MPI started this process and this build supports it. srun counts only with PMIx.
 bool started_by_mpi(const dist::RankInfo& info, const dist::Variables& variables) {
-  if (!dist::has_mpi()) return false;
-  return info.starter == "open_mpi" || (info.starter == "slurm" && variables("PMIX_RANK"));
+  const bool by_mpi = info.starter == "open_mpi" || (info.starter == "slurm" && variables("PMIX_RANK"));
+  return by_mpi && dist::has_mpi();  // in this order: asking may load MPI
 }
 
 }  // namespace
