@@ -149,7 +149,8 @@ AllReduce::AllReduce(std::shared_ptr<Comm> comm, AllReduceOptions options)
 std::string AllReduce::name() const {
   const std::string codec = coded_.none() ? "" : ", " + options_.codec.chosen.name;
   const std::string zero = options_.zero > 0 ? fmt::format(", zero {}", options_.zero) : "";
-  return fmt::format("allreduce({} ranks{}{}{})", world(), options_.deterministic ? ", deterministic" : "", codec, zero);
+  return fmt::format("allreduce({} ranks{}{}{})", world(), options_.deterministic ? ", deterministic" : "", codec,
+                     zero);
 }
 
 std::unique_ptr<runtime::Program> AllReduce::build(const graph::Graph& global, const Container& container,
