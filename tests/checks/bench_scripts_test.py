@@ -16,6 +16,7 @@ CALLS = {
     "compare.py": ["--starling", NOTHING],
     "compare_memory.py": ["--starling", NOTHING],
     "scaling.py": ["--starling", NOTHING],
+    "codecs.py": ["--starling", NOTHING],
     "compare_ops.py": ["--program", NOTHING],
     "compare_comm.py": ["--build", "build/release"],
     "strategies.py": ["--build", "build/release"],
