@@ -6,6 +6,8 @@
 #include <limits>
 #include <random>
 
+#include "dist/codec_laws.h"
+#include "dist/comm_worlds.h"
 #include "starling/base/half.h"
 #include "starling/dist/codec/codec_kinds.h"
 #include "starling/dist/codec/low_rank.h"
@@ -132,6 +134,46 @@ TEST(AutoCodec, FlipsAtTheBreakEvenBatch) {
     EXPECT_TRUE(CodecChoice::parse("factors").make()->by_factors({even + 1, m, n}, costs));
   }
   EXPECT_FALSE(fast->by_factors({1, 1000, 1000}, {.ranks = 1})) << "nothing to send";
+}
+
+// Error of each of two ranks that reduce nine values, each by its own codec.
+std::vector<std::string> errors_of_two(const std::string& first, const std::string& second) {
+  return errors_of(make_thread_comms(2), [&](Comm& comm) {
+    laws::CodedWorld(comm, comm.rank() == 0 ? first : second, {{9}}).reduce({laws::drawn(9, comm.rank(), 0)});
+  });
+}
+
+TEST(GatheredCodecs, OfRanksWithOtherOptionsAreRefusedOnAllRanks) {
+  for (const std::string& error : errors_of_two("{name: top_k, share: 0.3}", "{name: top_k, share: 0.9}"))
+    EXPECT_TRUE(
+        contains(error, "at most 7 words of 'law', as rank 0 does, got 17 of at most 17 from rank 1: do codec"));
+  for (const std::string& error : errors_of_two("{name: top_k, share: 0.3}", "{name: top_k, share: 0.3}"))
+    EXPECT_EQ(error, "") << "control";
+}
+
+// Both announce 11 words at most; what is an index to one is a float to the other.
+TEST(GatheredCodecs, OfOtherFormsAreRefusedByEachRank) {
+  const auto errors = errors_of_two("{name: threshold, threshold: 1.0e-9}", "{name: top_k, share: 0.5}");
+  EXPECT_TRUE(contains(errors[0], "in the form of this rank's codec, got others from rank 1: do codec options"));
+  EXPECT_TRUE(contains(errors[1], "in the form of this rank's codec, got others from rank 0: do codec options"));
+}
+
+TEST(GatheredCodecs, RefuseTensorsWhoseIndicesDoNotFitIntoAWord) {
+  const std::int64_t large = std::int64_t{1} << 31;
+  for (const char* name : {"threshold", "top_k"}) {
+    const CodecPtr codec = CodecChoice::parse(name).make();
+    const auto expect_refused = [&](const auto& call) {
+      try {
+        call();
+        ADD_FAILURE() << name;
+      } catch (const Error& error) {
+        EXPECT_TRUE(contains(error.what(), "at most 2147483647 values for top_k and threshold, got 2147483648"));
+      }
+    };
+    expect_refused([&] { codec->states({large / 2, 2}); });
+    expect_refused([&] { codec->scratch_bytes(std::vector<CodedShape>{{1, 5}, {large / 2, 2}}, 0, 2); });
+    EXPECT_EQ(codec->states({large - 1})[0].shape, (Shape{large - 1})) << "control";
+  }
 }
 
 TEST(LowRank, ProductsAreThoseOfPlainLoopsAndVectorsBecomeOrthonormal) {

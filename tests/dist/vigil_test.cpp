@@ -123,6 +123,21 @@ TEST_F(VigilOfThree, ARankThatHasLeftWorksAloneAsLongAsItLikes) {
   EXPECT_EQ(pass(600), "");
 }
 
+// Rank 0 still has its world, but nobody that could need it there.
+TEST_F(VigilOfThree, WhoeverWaitsForTheEndLetsTheLastOneWorkAsLongAsItLikes) {
+  lives_[1] = lives_[2] = {.waiting = true, .left = true};
+  EXPECT_EQ(pass(600), "");
+  lives_[1].left = false;
+  EXPECT_TRUE(contains(pass(60), "rank 0 (pid 100 on alpha) after step 37: no progress")) << "control: one in a call";
+}
+
+TEST_F(VigilOfThree, ACallThatNobodyIsLeftForIsNamed) {
+  lives_[1] = lives_[2] = {.waiting = true, .left = true};
+  lives_[0].waiting = true;
+  EXPECT_EQ(pass(200), "");
+  EXPECT_TRUE(contains(pass(100), "[supervision] all 3 ranks have waited for each other for 24"));
+}
+
 // A finding ends the job, and with it the rank that still works.
 TEST_F(VigilOfThree, ASilentRankThatHasLeftIsNamedOnceNobodyWorksAnyMore) {
   for (Life& life : lives_) life.left = true;

@@ -153,11 +153,14 @@ bool Vigil::may_be_told(int rank) const {
 
 std::optional<Vigil::Finding> Vigil::stuck(Time now) const {
   Finding finding;
-  std::size_t waiting = 0;
+  std::size_t waiting = 0, ended = 0;
   std::string where;
   Seconds longest{0};
   for (const auto& [number, rank] : ranks_) {
-    if (rank.last.left && !rank.last.waiting) continue;  // it works alone, as long as it likes
+    if (rank.last.left) {  // it works alone, as long as it likes, or lets the others do so
+      ended += rank.last.waiting ? 1 : 0;
+      continue;
+    }
     const bool late = rank.last.deadline.count() > 0 && now - rank.progressed > rank.last.deadline;
     if (!late) continue;
     longest = std::max<Seconds>(longest, now - rank.progressed);
@@ -175,7 +178,7 @@ std::optional<Vigil::Finding> Vigil::stuck(Time now) const {
                                where, longest.count());
     return finding;
   }
-  if (waiting < ranks_.size() || waiting == 1) return std::nullopt;
+  if (waiting + ended < ranks_.size() || ranks_.size() == 1) return std::nullopt;
   // One call may take long over a slow link, and what it moves is not seen here.
   const milliseconds deadline = ranks_.begin()->second.last.deadline;
   if (longest <= kUncountedDeadlines * deadline) return std::nullopt;

@@ -36,10 +36,11 @@ Result<Beat> read_beat(std::string_view text);
 
 // Judges by their heartbeats which rank of a job holds up the others. Two faults: silence, no beat for three times its
 // period (the process is stopped, cut off or dead); and no progress for the deadline though the heart beats (hung I/O,
-// an endless loop) while another rank waits that long. Pauses of the whole job are forgiven: a gap between two looks
-// means that the judge itself was stopped, and a time without any beat that everybody was; once a rank has gone, those
-// that stay are forgiven for their deadline. A silent rank that has left its world owes the others nothing but its end:
-// it is found once all others that live wait for that, since a finding ends the job. One thread at a time.
+// an endless loop) while another rank waits that long, which one that has left its world never does. Pauses of the
+// whole job are forgiven: a gap between two looks means that the judge itself was stopped, and a time without any beat
+// that everybody was; once a rank has gone, those that stay are forgiven for their deadline. A silent rank that has
+// left its world owes the others nothing but its end: it is found once all others that live wait for that, since a
+// finding ends the job. One thread at a time.
 class Vigil {
  public:
   using Time = std::chrono::steady_clock::time_point;

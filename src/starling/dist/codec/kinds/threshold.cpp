@@ -22,7 +22,10 @@ class Threshold final : public GatheredCodec {
  public:
   explicit Threshold(const ThresholdOptions& options) : threshold_(static_cast<float>(options.threshold)) {}
 
-  std::vector<CodecState> states(const Shape& shape) const override { return {{.name = "residual", .shape = shape}}; }
+  std::vector<CodecState> states(const Shape& shape) const override {
+    expect_countable(shape.numel());
+    return {{.name = "residual", .shape = shape}};
+  }
 
  protected:
   std::int64_t most_words(std::int64_t values) const override { return 1 + values; }
@@ -45,9 +48,14 @@ class Threshold final : public GatheredCodec {
     return next - words;
   }
 
-  void add(std::span<const std::uint32_t> words, float* y) const override {
+  bool add(std::span<const std::uint32_t> words, std::span<float> y) const override {
+    if (words.empty()) return false;
     const auto unit = std::bit_cast<float>(words[0]);
-    for (const std::uint32_t word : words.subspan(1)) y[word >> 1] += (word & 1U) != 0 ? unit : -unit;
+    for (const std::uint32_t word : words.subspan(1)) {
+      if (word >> 1 >= y.size()) return false;
+      y[word >> 1] += (word & 1U) != 0 ? unit : -unit;
+    }
+    return true;
   }
 
   void release(const CodedTensor& tensor) const override {

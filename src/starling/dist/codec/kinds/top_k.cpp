@@ -43,6 +43,7 @@ class TopK final : public GatheredCodec {
   explicit TopK(const TopKOptions& options) : options_(options) {}
 
   std::vector<CodecState> states(const Shape& shape) const override {
+    expect_countable(shape.numel());
     return {{.name = "unsent", .shape = shape},
             {.name = "velocity", .shape = options_.momentum > 0 ? shape : Shape{0}},
             {.name = "steps", .shape = options_.warmup > 0 ? Shape{1} : Shape{0}, .shared = true}};
@@ -65,8 +66,13 @@ class TopK final : public GatheredCodec {
     return 2 * take(tensor, work[k - 1], k, words);
   }
 
-  void add(std::span<const std::uint32_t> words, float* y) const override {
-    for (std::size_t i = 0; i + 1 < words.size(); i += 2) y[words[i]] += std::bit_cast<float>(words[i + 1]);
+  bool add(std::span<const std::uint32_t> words, std::span<float> y) const override {
+    if (words.size() % 2 != 0) return false;
+    for (std::size_t i = 0; i < words.size(); i += 2) {
+      if (words[i] >= y.size()) return false;
+      y[words[i]] += std::bit_cast<float>(words[i + 1]);
+    }
+    return true;
   }
 
   void release(const CodedTensor& tensor) const override {

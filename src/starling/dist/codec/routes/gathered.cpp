@@ -2,22 +2,80 @@
 
 #include <algorithm>
 
+#include "starling/base/error.h"
+
 namespace starling::dist {
 namespace {
 
-std::size_t up_to_line(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+// What a rank tells of its words before it sends them. Ranks that agree on the most also agree on the memory they need.
+struct Announced {
+  std::int64_t words = 0, most = 0;
+};
+
+// Scratch memory begins with what all ranks announce, and the counts of their words once more on their own.
+std::size_t head_bytes(std::size_t ranks) {
+  return (ranks * (sizeof(Announced) + sizeof(std::int64_t)) + 63) / 64 * 64;
+}
+
+// Every rank sees the same numbers: all of them throw, or none.
+void expect_alike(std::span<const Announced> all, std::string_view name) {
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    const auto [words, most] = all[rank];
+    check(most == all[0].most && words >= 0 && words <= most,
+          "[codec] expected all ranks to send at most {} words of '{}', as rank 0 does, got {} of at most {} from rank "
+          "{}: do codec options or shapes differ between ranks?",
+          all[0].most, name, words, most, rank);
+  }
+}
 
 }  // namespace
+
+void GatheredCodec::expect_countable(std::int64_t values) {
+  constexpr std::int64_t kMost = (std::int64_t{1} << 31) - 1;
+  check(values <= kMost,
+        "[codec] expected tensors of at most {} values for top_k and threshold, got {}: split the parameter, or take "
+        "another codec",
+        kMost, values);
+}
 
 std::size_t GatheredCodec::scratch_bytes(std::span<const CodedShape> shapes, int /*rank*/, int ranks) const {
   std::int64_t words = 0, work = 0;
   for (const CodedShape& shape : shapes) {
+    expect_countable(shape.values());
     words += 1 + most_words(shape.values());
     work = std::max(work, work_values(shape.values()));
   }
-  // The counts of all ranks, this rank's words, then what others sent; first that is memory to work in.
-  return up_to_line(static_cast<std::size_t>(ranks) * sizeof(std::int64_t)) +
+  // The head, this rank's words, then what others sent; first that is memory to work in.
+  return head_bytes(static_cast<std::size_t>(ranks)) +
          static_cast<std::size_t>(words + std::max(work, ranks * words)) * sizeof(std::uint32_t);
+}
+
+std::int64_t GatheredCodec::most_words(std::span<const CodedTensor> tensors) const {
+  std::int64_t most = 0;
+  for (const CodedTensor& tensor : tensors) most += 1 + most_words(tensor.shape.values());
+  return most;
+}
+
+std::int64_t GatheredCodec::choose_all(std::span<const CodedTensor> tensors, int ranks, float* work,
+                                       std::uint32_t* words) const {
+  std::uint32_t* next = words;
+  for (const CodedTensor& tensor : tensors) {
+    const std::int64_t chosen = choose(tensor, ranks, work, next + 1);
+    *next = static_cast<std::uint32_t>(chosen);
+    next += 1 + chosen;
+  }
+  return next - words;
+}
+
+// Adds what one rank has sent of all tensors; false if that has another form.
+bool GatheredCodec::add_all(std::span<const std::uint32_t> words, std::span<const CodedTensor> tensors) const {
+  for (const CodedTensor& tensor : tensors) {
+    if (words.empty() || words[0] > words.size() - 1) return false;
+    const std::size_t count = words[0];
+    if (!add(words.subspan(1, count), {tensor.y, static_cast<std::size_t>(tensor.shape.values())})) return false;
+    words = words.subspan(1 + count);
+  }
+  return words.empty();
 }
 
 void GatheredCodec::reduce(std::span<const CodedTensor> tensors, Comm& comm, std::byte* scratch,
@@ -27,28 +85,24 @@ void GatheredCodec::reduce(std::span<const CodedTensor> tensors, Comm& comm, std
     return;
   }
   const auto ranks = static_cast<std::size_t>(comm.size());
-  auto* counts = reinterpret_cast<std::int64_t*>(scratch);
-  auto* own = reinterpret_cast<std::uint32_t*>(scratch + up_to_line(ranks * sizeof(std::int64_t)));
-  std::int64_t most = 0;
-  for (const CodedTensor& tensor : tensors) most += 1 + most_words(tensor.shape.values());
-  auto* work = reinterpret_cast<float*>(own + most);
-  std::uint32_t* next = own;
-  for (const CodedTensor& tensor : tensors) {
-    const std::int64_t words = choose(tensor, comm.size(), work, next + 1);
-    *next = static_cast<std::uint32_t>(words);
-    next += 1 + words;
-  }
-  const std::int64_t sent = next - own;
-  comm.all_gather(&sent, counts, 1, DType::i64, {.name = name}).wait();
+  auto* announced = reinterpret_cast<Announced*>(scratch);
+  auto* counts = reinterpret_cast<std::int64_t*>(announced + ranks);
+  auto* own = reinterpret_cast<std::uint32_t*>(scratch + head_bytes(ranks));
+  const std::int64_t most = most_words(tensors);
   std::uint32_t* received = own + most;
+  const Announced sent{choose_all(tensors, comm.size(), reinterpret_cast<float*>(received), own), most};
+  comm.all_gather(&sent, announced, 2, DType::i64, {.name = name}).wait();
+  expect_alike({announced, ranks}, name);
+  for (std::size_t rank = 0; rank < ranks; ++rank) counts[rank] = announced[rank].words;
   comm.all_gather(own, received, {counts, ranks}, DType::i32, {.name = name}).wait();
-  const std::uint32_t* all = received;
   for (const CodedTensor& tensor : tensors) std::fill_n(tensor.y, tensor.shape.values(), 0.0F);
   for (std::size_t rank = 0; rank < ranks; ++rank) {
-    for (const CodedTensor& tensor : tensors) {
-      add({all + 1, *all}, tensor.y);
-      all += 1 + *all;
-    }
+    const auto count = static_cast<std::size_t>(counts[rank]);
+    check(add_all({received, count}, tensors),
+          "[codec] expected words of '{}' in the form of this rank's codec, got others from rank {}: do codec options "
+          "or shapes differ between ranks?",
+          name, rank);
+    received += count;
   }
 }
 

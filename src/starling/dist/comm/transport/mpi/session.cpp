@@ -124,14 +124,20 @@ void Session::before_waiting(std::function<void()> called) {
 // Exit handler. A failed process exits at once, and its starter ends the others; a successful one waits for the others,
 // as MPI_Finalize requires: asleep, and without a deadline, since one may work alone as long as it likes. The starter
 // ends it when another rank dies, and before_waiting_ sees to ranks that are stopped, until the process is gone:
-// MPI_Finalize waits as well.
+// MPI_Finalize waits as well. before_waiting_ is called without the lock: it waits for the thread of the heartbeats,
+// which may be about to abort a group, under this lock.
 void Session::finish(int status, void* session) {
   auto& self = *static_cast<Session*>(session);
   int finalized = 0;
   MPI_Finalized(&finalized);
   if (finalized != 0 || status != 0 || !self.torn_.empty()) return;
+  std::function<void()> before_waiting;
+  {
+    std::scoped_lock lock(self.mutex_);
+    before_waiting = self.before_waiting_;
+  }
+  if (before_waiting) before_waiting();
   std::scoped_lock lock(self.mutex_);
-  if (self.before_waiting_) self.before_waiting_();
   MPI_Request request = MPI_REQUEST_NULL;
   if (MPI_Ibarrier(MPI_COMM_WORLD, &request) != MPI_SUCCESS) return;
   for (int done = 0; done == 0;) {
