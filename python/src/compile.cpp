@@ -46,7 +46,13 @@ class PyProgram {
     return results;
   }
 
-  CompiledFunction& function() { return function_; }
+  // Something read of the programs while no call changes them; whoever waits does so without the GIL.
+  template <class Read>
+  auto read(Read&& read) {
+    const nb::gil_scoped_release release;
+    const std::scoped_lock turn(mutex_);
+    return read(function_);
+  }
 
  private:
   static TensorList traced(const Held& f, std::span<const Tensor> in) {
@@ -93,11 +99,12 @@ void bind_compile(nb::module_& m) {
           nb::arg("f"), nb::arg("disable"), nb::arg("threads"), nb::arg("memory_budget"), nb::arg("reference_only"),
           nb::arg("strategy").none())
       .def("call", &PyProgram::call, nb::arg("arguments"))
-      .def("explain", [](PyProgram& self) { return self.function().explain(); })
-      .def("graph", [](PyProgram& self) { return graph::print(self.function().graph()); })
-      .def("traced_graph", [](PyProgram& self) { return graph::print(self.function().traced_graph()); })
-      .def_prop_ro("memory_bytes", [](PyProgram& self) { return self.function().memory_bytes(); })
-      .def_prop_ro("programs", [](PyProgram& self) { return self.function().programs(); });
+      .def("explain", [](PyProgram& self) { return self.read([](auto& f) { return f.explain(); }); })
+      .def("graph", [](PyProgram& self) { return self.read([](auto& f) { return graph::print(f.graph()); }); })
+      .def("traced_graph",
+           [](PyProgram& self) { return self.read([](auto& f) { return graph::print(f.traced_graph()); }); })
+      .def_prop_ro("memory_bytes", [](PyProgram& self) { return self.read([](auto& f) { return f.memory_bytes(); }); })
+      .def_prop_ro("programs", [](PyProgram& self) { return self.read([](auto& f) { return f.programs(); }); });
 }
 
 }  // namespace starling::python

@@ -3,7 +3,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
-#include <atomic>
+#include <set>
 #include <string>
 
 #include "bind.h"
@@ -17,11 +17,21 @@
 namespace starling::python {
 namespace {
 
-// A parameter under a name, which the state of optimizers goes by: a tensor that has none gets one.
-Tensor with_name(Tensor parameter) {
-  static std::atomic<std::int64_t> count{0};
-  if (parameter.name().empty()) parameter.set_name("parameter_" + std::to_string(++count));
-  return parameter;
+// Names, by which the state of optimizers goes, for parameters that have none: by their place in the optimizer, so that
+// they are the same in another process, whatever else it has made. A name that another parameter bears is passed over.
+void name_all(std::vector<optim::ParameterGroup>& groups) {
+  std::set<std::string> taken;
+  for (const auto& group : groups) {
+    for (const Tensor& parameter : group.parameters) taken.insert(parameter.name());
+  }
+  std::int64_t number = 0;
+  for (auto& group : groups) {
+    for (Tensor& parameter : group.parameters) {
+      if (!parameter.name().empty()) continue;
+      while (!taken.insert("parameter_" + std::to_string(++number)).second) continue;
+      parameter.set_name("parameter_" + std::to_string(number));
+    }
+  }
 }
 
 std::vector<optim::ParameterGroup> groups_of(nb::handle parameters) {
@@ -29,14 +39,14 @@ std::vector<optim::ParameterGroup> groups_of(nb::handle parameters) {
   std::vector<Tensor> plain;
   for (nb::handle item : parameters) {
     if (!nb::isinstance<nb::dict>(item)) {
-      plain.push_back(with_name(expect_instance<Tensor>(item, "[optim] expected parameters, or dicts that have some")));
+      plain.push_back(expect_instance<Tensor>(item, "[optim] expected parameters, or dicts that have some"));
       continue;
     }
     optim::ParameterGroup group;
     for (auto [key, value] : nb::borrow<nb::dict>(item)) {
       const auto name = expect_text(key, "[optim] expected names as the keys of a group");
       if (name == "params")
-        for (const Tensor& each : to_tensors(value)) group.parameters.push_back(with_name(each));
+        for (const Tensor& each : to_tensors(value)) group.parameters.push_back(each);
       else if (name == "lr_scale")
         group.lr_scale = scalar_value(value);
       else if (name == "weight_decay")
@@ -47,6 +57,7 @@ std::vector<optim::ParameterGroup> groups_of(nb::handle parameters) {
     groups.push_back(std::move(group));
   }
   if (!plain.empty()) groups.push_back({.parameters = std::move(plain)});
+  name_all(groups);
   return groups;
 }
 

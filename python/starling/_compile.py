@@ -83,9 +83,10 @@ class CompiledFunction:
         self._options = options
         self._cache = cache
         self._entries: OrderedDict[Any, _Entry] = OrderedDict()  # by structure, the one used last at the end
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # values that are compared or collected inside may call this function
         self._last: _Entry | None = None
-        self._of_instances: weakref.WeakKeyDictionary[Any, CompiledFunction] = weakref.WeakKeyDictionary()
+        # By identity, since instances that are equal may hold other tensors; an entry ends with its instance.
+        self._of_instances: dict[int, tuple[weakref.ref[Any], CompiledFunction]] = {}
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         leaves: list[Any] = []
@@ -98,27 +99,52 @@ class CompiledFunction:
             hash(structure)
         except TypeError:
             raise TypeError("[compile] expected tensors, arrays and hashable values as arguments") from None
+        evicted = None  # dropped outside of the lock, with what its function holds
         with self._lock:
             entry = self._entries.get(structure)
             if entry is None:
                 entry = self._entries[structure] = _Entry(self._function, structure, self._options)
             self._entries.move_to_end(structure)
             if len(self._entries) > self._cache:
-                self._entries.popitem(last=False)
-            return entry
+                evicted = self._entries.popitem(last=False)
+        del evicted
+        return entry
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
             return self
-        with self._lock:
-            bound = self._of_instances.get(instance)
-            if bound is None:
-                bound = self._of_instances[instance] = self._bound_to(instance)
         # Whoever holds the method holds the instance; the programs alone do not.
-        return _BoundMethod(bound, instance)
+        return _BoundMethod(self._of_instance(instance), instance)
 
-    def _bound_to(self, instance: Any) -> "CompiledFunction":
-        function, me = self._function, weakref.ref(instance)
+    def _of_instance(self, instance: Any) -> "CompiledFunction":
+        known = self._of_instances.get(id(instance))
+        if known is None or known[0]() is not instance:
+            made = self._referred(instance)
+            with self._lock:  # another thread may have been faster
+                known = self._of_instances.get(id(instance))
+                if known is None or known[0]() is not instance:
+                    known = self._of_instances[id(instance)] = (made, self._bound_to(made))
+        return known[1]
+
+    def _referred(self, instance: Any) -> "weakref.ref[Any]":
+        """A reference to an instance that takes its programs away when it ends."""
+        number, owner = id(instance), weakref.ref(self)
+
+        def forget(reference: Any) -> None:  # runs anywhere, so without the lock: each step on the dict is a whole one
+            own = owner()
+            if own is not None:
+                own._of_instances.pop(number, None)
+
+        try:
+            return weakref.ref(instance, forget)
+        except TypeError:
+            raise TypeError(
+                f"[compile] expected a method of a class whose instances can be referred to weakly, got one of "
+                f"{type(instance).__name__}: add '__weakref__' to its __slots__"
+            ) from None
+
+    def _bound_to(self, me: "weakref.ref[Any]") -> "CompiledFunction":
+        function = self._function
 
         @functools.wraps(function)
         def method(*arguments: Any, **keywords: Any) -> Any:

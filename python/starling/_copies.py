@@ -1,7 +1,8 @@
 """Copies and pickles of modules: how each was made, its own tensors, its parts.
 
 A module written in Python is made anew without its __init__ and given its attributes back; a layer or network of the library
-is made with the same arguments and given its values back.
+is made with the same arguments and given its values and attributes back. Which tensors are trained, and the mode of every
+part, are kept one by one.
 """
 
 from __future__ import annotations
@@ -38,29 +39,41 @@ def _blank(cls: Any) -> Any:
 
 def _restore_python(module: Any, state: dict[str, Any]) -> None:
     for name, tensor in state["parameters"].items():
-        object.__setattr__(module, name, module._own_parameter(name, tensor))
+        own = module._own_parameter(name, tensor)
+        own.requires_grad = state["trained"][name]
+        object.__setattr__(module, name, own)
     for name, tensor in state["buffers"].items():
         object.__setattr__(module, name, module._own_buffer(name, tensor))
     for name, child in state["children"].items():
         module._own_module(name, child)
     for name, value in state["attributes"].items():
         object.__setattr__(module, name, value)
-    _set_mode(module, state)
-
-
-def _parts(module: ModuleBase) -> Iterator[ModuleBase]:
-    for child in module.children.values():
-        yield child
-        yield from _parts(child)
-
-
-def _set_mode(module: Any, state: dict[str, Any]) -> None:
-    modes = [(part, part.training) for part in _parts(module)]
-    module.train(state["training"])
-    for part, training in modes:  # parts keep their own, from the top down
-        part.train(training)
     if state["frozen"]:
         module.freeze()
+    _set_modes(module, {**_modes(module), "": state["training"]})  # parts came with their own
+
+
+def _parts(module: ModuleBase, path: str = "") -> Iterator[tuple[str, ModuleBase]]:
+    """A module and all below it by their paths, from the top down."""
+    yield path, module
+    for name, child in module.children.items():
+        yield from _parts(child, f"{path}.{name}" if path else name)
+
+
+def _modes(module: ModuleBase) -> dict[str, bool]:
+    return {path: part.training for path, part in _parts(module)}
+
+
+def _set_modes(module: ModuleBase, modes: dict[str, bool]) -> None:
+    parts = dict(_parts(module))
+    _expect_same("parts", sorted(parts), sorted(modes))
+    for path, part in parts.items():  # from the top down: train() reaches all below, whose own modes follow
+        part.train(modes[path])
+
+
+def _expect_same(what: str, own: list[Any], given: list[Any]) -> None:
+    if own != given:
+        raise ValueError(f"[module] expected a copy with the {what} {own}, got {given}: was it pickled by another version?")
 
 
 def _reduce_python(module: Any, protocol: int = 0) -> tuple[Any, ...]:
@@ -69,6 +82,7 @@ def _reduce_python(module: Any, protocol: int = 0) -> tuple[Any, ...]:
     attributes = {k: v for k, v in module.__dict__.items() if k not in parameters and k not in buffers}
     state = {
         "parameters": parameters,
+        "trained": {name: tensor.requires_grad for name, tensor in parameters.items()},
         "buffers": buffers,
         "children": dict(module.children),
         "attributes": attributes,
@@ -78,18 +92,30 @@ def _reduce_python(module: Any, protocol: int = 0) -> tuple[Any, ...]:
     return _blank, (type(module),), state
 
 
-def _make(cls: type, maker: Any, arguments: tuple[Any, ...]) -> Any:
-    return (maker or cls)(*arguments)
+def _make(cls: Any, maker: Any, arguments: tuple[Any, ...]) -> Any:
+    if maker is not None:
+        return maker(*arguments)
+    # A subclass may take other arguments: the layer of the library below it is made with those that it was made with.
+    layer = next(base for base in cls.__mro__ if base.__module__ == ModuleBase.__module__)
+    module = cls.__new__(cls)
+    layer.__init__(module, *arguments)
+    return module
 
 
 def _restore_made(module: Any, state: dict[str, Any]) -> None:
     if state["dtype"]:
         module.to(state["dtype"])
-    for tensor, value in zip(ModuleBase.state_dict(module).values(), state["values"]):
+    own = list(ModuleBase.state_dict(module).values())
+    _expect_same("shapes", [tensor.shape for tensor in own], [value.shape for value in state["values"]])
+    for tensor, value in zip(own, state["values"]):
         tensor.assign(value)
-    module.train(state["training"])
     if state["frozen"]:
         module.freeze()
+    for tensor, trained in zip(own, state["trained"]):
+        if tensor.requires_grad != trained:
+            tensor.requires_grad = trained
+    _set_modes(module, state["modes"])
+    module.__dict__.update(state["attributes"])
 
 
 def _reduce_made(module: Any, protocol: int = 0) -> tuple[Any, ...]:
@@ -99,17 +125,28 @@ def _reduce_made(module: Any, protocol: int = 0) -> tuple[Any, ...]:
             f"[module] expected a module that was made from Python, got {module!r}, a part of another one: "
             "copy that one, or keep its state_dict()"
         )
-    values = [tensor.detach() for tensor in ModuleBase.state_dict(module).values()]
+    tensors = list(ModuleBase.state_dict(module).values())
+    values = [tensor.detach() for tensor in tensors]
     floats = [value.dtype.name for value in values if value.dtype.is_float]
     state = {
         "values": values,
         "dtype": floats[0] if floats else "",
-        "training": module.training,
+        "trained": [tensor.requires_grad for tensor in tensors],
+        "modes": _modes(module),
+        "attributes": {name: value for name, value in module.__dict__.items() if name != "_made"},
         "frozen": _frozen(module),
     }
     return _make, (type(module), *made), state
 
 
+def _copy(module: Any) -> Any:
+    raise TypeError(
+        f"[module] expected copy.deepcopy({type(module).__name__}): a part belongs to one network, whose names its tensors "
+        "bear, so that no other one can share it"
+    )
+
+
+setattr(ModuleBase, "__copy__", _copy)
 setattr(ModuleBase, "__reduce_ex__", _reduce_made)
 setattr(ModuleBase, "__setstate__", _restore_made)
 setattr(PyModule, "__reduce_ex__", _reduce_python)

@@ -1,6 +1,7 @@
 """Compiled functions: what eager gives, structures kept, Python run once."""
 
 import gc
+import threading
 import weakref
 
 import numpy as np
@@ -197,3 +198,87 @@ def test_threads_run_programs_at_once():
     [t.join(60) for t in threads]
     assert not any(t.is_alive() for t in threads)
     assert out == [i * i * 16.0**3 for i in range(4)]
+
+
+class Named:
+    """Instances of one name are equal."""
+
+    def __init__(self, name, value):
+        self.name, self.value = name, sl.full((), value)
+
+    def __eq__(self, other):
+        return self.name == other.name
+
+    def __hash__(self):
+        return hash(self.name)
+
+    @sl.compile
+    def plus(self, x):
+        return x + self.value
+
+
+def test_methods_of_equal_instances_are_programs_of_their_own():
+    one, two = Named("same", 1.0), Named("same", 2.0)
+    assert (one.plus(sl.zeros(())).item(), two.plus(sl.zeros(())).item()) == (1, 2)
+    compiled = Named.__dict__["plus"]
+    assert len(compiled._of_instances) == 2
+    del one
+    gc.collect()
+    assert len(compiled._of_instances) == 1 and two.plus(sl.zeros(())).item() == 2
+
+
+def test_instances_that_cannot_be_referred_to_weakly_are_refused():
+    class Slotted:
+        __slots__ = ("value",)
+
+        @sl.compile
+        def f(self, x):
+            return x
+
+    with pytest.raises(TypeError, match="'__weakref__' to its __slots__"):
+        Slotted().f(sl.ones(1))
+
+    class Unhashable:
+        __hash__ = None
+
+        @sl.compile
+        def f(self, x):
+            return x + 1
+
+    assert Unhashable().f(sl.ones(1)).item() == 2
+
+
+def test_what_is_evicted_may_call_the_function():
+    calls = []
+
+    class Calls:  # as an argument that is no tensor: kept by its entry
+        def __del__(self):
+            calls.append(f(sl.ones(()), 0).item())
+
+    f = sl.compile(lambda x, flag: x + 1, cache=2)
+    f(sl.ones(()), Calls())
+    f(sl.ones(()), 1)
+    done = threading.Thread(target=lambda: f(sl.ones(()), 2), daemon=True)
+    done.start()
+    done.join(30)
+    gc.collect()
+    assert not done.is_alive() and calls == [2]
+
+
+def test_a_program_is_read_before_or_after_a_call_that_traces_it():
+    texts, waited = [], []
+
+    @sl.compile
+    def f(x):
+        if x.shape[0] > 1:
+            reader = threading.Thread(target=lambda: texts.append((f.graph(), f.explain(), f.memory_bytes)))
+            reader.start()
+            reader.join(0.3)  # time to come and read what is being made
+            waited.append(reader)
+            assert reader.is_alive()
+        return x * 2
+
+    f(sl.ones(1))
+    assert f(sl.ones(2)).tolist() == [2, 2]
+    waited[0].join(60)
+    assert len(texts) == 1 and "[2]" in texts[0][0]

@@ -62,6 +62,68 @@ def test_attributes_modes_and_frozen_parts_are_copied():
     assert twin.named_parameters()["0.scale"].tolist() == [5, 5] and net[0].scale.tolist() == [1, 1]
 
 
+COPIES = pytest.mark.parametrize("copied", [copy.deepcopy, lambda net: pickle.loads(pickle.dumps(net))], ids=["deepcopy", "pickle"])
+
+
+class Scaled(sl.nn.Linear):  # takes other arguments than the layer that it is
+    def __init__(self, width, *, by):
+        super().__init__(width, width, bias=False)
+        self.by = by
+
+    def scaled(self, x):
+        return self(x) * self.by
+
+
+@COPIES
+def test_what_is_trained_is_copied_tensor_by_tensor(copied):
+    block = Block(2, "")
+    block.scale.requires_grad = False
+    zoo = sl.zoo.lenet(classes=3)
+    first = next(iter(zoo.named_parameters()))
+    zoo.named_parameters()[first].requires_grad = False
+    for net in (block, zoo):
+        twin = copied(net)
+        assert {k: v.requires_grad for k, v in twin.named_parameters().items()} == {
+            k: v.requires_grad for k, v in net.named_parameters().items()
+        }
+        assert len(twin.trainable_parameters()) == len(net.parameters()) - 1
+
+
+@COPIES
+def test_modes_of_parts_of_a_network_of_the_library_are_copied(copied):
+    net = sl.zoo.lenet(classes=3)
+    name = list(net.children)[1]
+    net.children[name].eval()
+    twin = copied(net)
+    assert twin.training and [k for k, part in twin.children.items() if not part.training] == [name]
+
+
+@COPIES
+def test_attributes_and_classes_of_layers_of_the_library_are_copied(copied):
+    layer = Scaled(3, by=2.0)
+    layer.note = ["mine"]
+    twin = copied(sl.nn.Sequential(layer))[0]
+    assert type(twin) is Scaled and twin.note == ["mine"] and twin.note is not layer.note
+    np.testing.assert_array_equal(twin.scaled(sl.ones((1, 3))).detach().numpy(), layer.scaled(sl.ones((1, 3))).detach().numpy())
+    assert copied(twin).by == 2.0  # a copy of a copy
+
+
+def test_values_that_do_not_fit_are_refused():
+    make, arguments, state = sl.nn.Linear(2, 3).__reduce_ex__(2)
+    state["values"] = state["values"][:1]
+    with pytest.raises(ValueError, match="expected a copy with the shapes"):
+        make(*arguments).__setstate__(state)
+
+
+def test_a_shallow_copy_is_refused_and_names_stay():
+    net = sl.nn.Sequential(Block(2, ""), sl.nn.Linear(2, 2))
+    names = sorted(net.named_parameters())
+    for part in (net, net[0], net[1]):
+        with pytest.raises(TypeError, match="copy.deepcopy"):
+            copy.copy(part)
+    assert sorted(net.named_parameters()) == names
+
+
 def test_shared_weights_stay_shared():
     class Tied(sl.nn.Module):
         def __init__(self):

@@ -339,3 +339,16 @@ def test_modules_that_recompute_train():
     net = Net()
     trainer = sl.train.Trainer(net, sl.optim.Adam(net.parameters(), lr=0.05), epochs=5, quiet=True)
     assert trainer.fit(blobs(), blobs())["metrics"]["accuracy"] > 0.9
+
+
+def test_parameters_without_names_are_numbered_within_their_optimizer():
+    def state_names():
+        tensors = [sl.tensor([1.0], requires_grad=True) for _ in range(2)]
+        return tensors, sorted(sl.optim.Adam(tensors, lr=0.1).state_dict())
+
+    _, first = state_names()
+    tensors, second = state_names()
+    assert first == second and any("parameter_2" in name for name in first)
+    fresh = sl.tensor([1.0], requires_grad=True)
+    sl.optim.Adam([fresh, *tensors], lr=0.1)  # beside ones that have names already
+    assert len({fresh.name, *(tensor.name for tensor in tensors)}) == 3

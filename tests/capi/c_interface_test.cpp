@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <latch>
 #include <string>
 #include <thread>
 #include <vector>
@@ -108,6 +110,57 @@ TEST(CInterface, MistakesAreStatusesWithText) {
   EXPECT_EQ(out, nullptr);
   starling_tensor_free(x);
   starling_tensor_free(nullptr);
+}
+
+TEST(CInterface, NullsAtTheEndOfInputsAreLeftOut) {
+  starling_tensor* x = f32({1, 2}, {1, 2});
+  starling_tensor* weight = f32({3, 2}, {1, 0, 0, 1, 1, 1});
+  starling_tensor* out = nullptr;
+  int made = 0;
+  starling_tensor* without_bias[] = {x, weight, nullptr};
+  ASSERT_EQ(starling_op("linear", without_bias, 3, nullptr, &out, 1, &made), STARLING_OK) << starling_error();
+  EXPECT_EQ(floats(out), (std::vector<float>{1, 2, 3}));
+  starling_tensor* hole[] = {x, nullptr, weight};
+  EXPECT_EQ(starling_op("linear", hole, 3, nullptr, &out, 1, &made), STARLING_BAD_ARGUMENT);
+  EXPECT_STREQ(starling_error(), "[linear] expected a tensor as input 1, got null");
+  for (auto* each : {x, weight, out}) starling_tensor_free(each);
+}
+
+TEST(CInterface, OptionsMayEndWithALineOrAComment) {
+  for (const char* options :
+       {"axes: [0], keepdim: true\n", "axes: [0], keepdim: true  # a row", "\naxes: [0], keepdim: true",
+        "axes: [0]\nkeepdim: true\n", "{axes: [0], keepdim: true}\n"}) {
+    starling_tensor* x = f32({2, 2}, {1, 2, 3, 4});
+    starling_tensor* sums = nullptr;
+    int made = 0, rank = 0;
+    ASSERT_EQ(starling_op("sum", &x, 1, options, &sums, 1, &made), STARLING_OK) << options << ": " << starling_error();
+    EXPECT_EQ(starling_tensor_shape(sums, nullptr, 0, &rank), STARLING_OK);
+    EXPECT_EQ(rank, 2) << options;
+    EXPECT_EQ(floats(sums), (std::vector<float>{4, 6}));
+    for (auto* each : {x, sums}) starling_tensor_free(each);
+  }
+  starling_module* net = nullptr;
+  EXPECT_EQ(starling_zoo("lenet", "# all at their defaults", &net), STARLING_OK) << starling_error();
+  starling_module_free(net);
+}
+
+TEST(CInterface, MemoryThatIsNotThereHasAStatusOfItsOwn) {
+  const std::int64_t sizes[] = {std::int64_t{1} << 50};  // more than any machine has, less than overflows
+  starling_tensor* made = nullptr;
+  EXPECT_EQ(starling_tensor_new(STARLING_F32, sizes, 1, nullptr, &made), STARLING_OUT_OF_MEMORY) << starling_error();
+  EXPECT_NE(std::string(starling_error()).find("[allocator] expected"), std::string::npos) << starling_error();
+  EXPECT_EQ(made, nullptr);
+}
+
+TEST(CInterface, ViewsAreReadButNotWritten) {
+  starling_tensor* x = f32({2, 3}, {1, 2, 3, 4, 5, 6});
+  starling_tensor* turned = nullptr;
+  int made = 0;
+  ASSERT_EQ(starling_op("transpose", &x, 1, "order: [1, 0]", &turned, 1, &made), STARLING_OK) << starling_error();
+  const std::vector<float> values = floats(turned);
+  EXPECT_EQ(values, (std::vector<float>{1, 4, 2, 5, 3, 6}));
+  EXPECT_EQ(starling_tensor_write(turned, values.data(), 24), STARLING_ERROR);
+  for (auto* each : {x, turned}) starling_tensor_free(each);
 }
 
 TEST(CInterface, TextsOfErrorsBelongToTheirThreads) {
@@ -227,6 +280,79 @@ TEST(CInterface, TensorsOfAModuleAreFoundByName) {
   EXPECT_EQ(count, 15);
   starling_tensor_free(weight);
   starling_module_free(net);
+}
+
+// What a network gives for a batch of ones, called by `call`.
+template <class Call>
+std::vector<float> of_ones(const Call& call) {
+  starling_tensor* x = f32({64, 256}, std::vector<float>(64 * 256, 1.0F));
+  starling_tensor* y = nullptr;
+  int made = 0;
+  EXPECT_EQ(call(&x, &y, &made), STARLING_OK) << starling_error();
+  const auto values = floats(y);
+  for (auto* each : {x, y}) starling_tensor_free(each);
+  return values;
+}
+
+// How many values the dropout at the end of a network has set to zero: none in evaluation mode.
+std::int64_t dropped(starling_module* net) {
+  const auto values = of_ones([&](auto* x, auto* y, int* made) { return starling_module_call(net, x, 1, y, 1, made); });
+  return std::count(values.begin(), values.end(), 0.0F);
+}
+
+TEST(CInterface, FunctionsOfOneModuleOnSeveralThreadsLeaveItsModeAlone) {
+  const std::int64_t sample[] = {256};
+  starling_module* net = nullptr;
+  ASSERT_EQ(starling_declared("- linear: {out: 256}\n- dropout: {p: 0.5}\n", sample, 1, &net), STARLING_OK);
+  std::latch begin(2);
+  const auto evaluate = [&] {
+    starling_function* function = nullptr;
+    EXPECT_EQ(starling_compile(net, &function), STARLING_OK) << starling_error();
+    const auto run = [&](auto* x, auto* y, int* made) { return starling_function_run(function, x, 1, y, 1, made); };
+    const auto first = of_ones(run);
+    begin.arrive_and_wait();
+    for (int i = 0; i < 200; ++i) EXPECT_EQ(of_ones(run), first);
+    starling_function_free(function);
+  };
+  std::thread one(evaluate), two(evaluate);
+  one.join();
+  two.join();
+  EXPECT_GT(dropped(net), 0);  // still in training mode
+  ASSERT_EQ(starling_module_mode(net, 0), STARLING_OK);
+  EXPECT_EQ(dropped(net), 0);
+  starling_module_free(net);
+}
+
+TEST(CInterface, NullAmongTheInputsOfAModuleIsABadArgument) {
+  const std::int64_t sample[] = {4};
+  starling_module* net = nullptr;
+  starling_optimizer* rule = nullptr;
+  starling_step* step = nullptr;
+  starling_tensor *nothing[] = {nullptr, nullptr}, *out = nullptr;
+  int made = 0;
+  ASSERT_EQ(starling_declared("- linear: {out: 3}\n", sample, 1, &net), STARLING_OK) << starling_error();
+  ASSERT_EQ(starling_optimizer_new("sgd", net, nullptr, &rule), STARLING_OK) << starling_error();
+  ASSERT_EQ(starling_step_new(net, rule, "classify", &step), STARLING_OK) << starling_error();
+  EXPECT_EQ(starling_module_call(net, nothing, 1, &out, 1, &made), STARLING_BAD_ARGUMENT);
+  EXPECT_EQ(starling_step_run(step, nothing, 2, nullptr), STARLING_BAD_ARGUMENT);
+  starling_step_free(step);
+  starling_optimizer_free(rule);
+  starling_module_free(net);
+}
+
+TEST(CInterface, ALoaderKeepsABatchThatCouldNotBeHandedOut) {
+  starling_loader* loader = nullptr;
+  ASSERT_EQ(starling_loader_new("name: synthetic, train_samples: 8", "train", 4, 1, 1, &loader), STARLING_OK);
+  starling_tensor* fields[4] = {};
+  int made = 0, batches = 0;
+  EXPECT_EQ(starling_loader_next(loader, fields, 0, &made), STARLING_BAD_ARGUMENT);
+  EXPECT_EQ(starling_loader_next(loader, fields, 4, nullptr), STARLING_BAD_ARGUMENT);
+  while (starling_loader_next(loader, fields, 4, &made) == STARLING_OK && made > 0) {
+    for (int i = 0; i < made; ++i) starling_tensor_free(fields[i]);
+    ++batches;
+  }
+  EXPECT_EQ(batches, 2);
+  starling_loader_free(loader);
 }
 
 TEST(CInterface, LoadersGoThroughAnEpoch) {

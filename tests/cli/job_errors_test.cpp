@@ -307,6 +307,7 @@ TEST_F(CliJobErrors, AKeyInTheWrongSectionIsToldWhereItBelongs) {
       {"batch_size: 3", "'batch_size' (did you mean 'batch' below 'data:'?)"},
       {"train: {batch: 3}", "'batch' (did you mean 'batch' below 'data:'?)"},
       {"train: {momentum: 0.9}", "(did you mean 'momentum' below 'optimizer:'?)"},
+      {"layers: [{relu: {}}]", "'layers' (did you mean 'layers' below 'model:'?)"},
       {"train: {workers: 2}", "(did you mean 'workers' below 'distribute:' or 'workers' below 'data:'?)"},
       {"optimizer: {epochs: 2}", "(did you mean 'epochs' below 'train:'?)"},
       {"optimizer: {beta1: 0.9}", "'beta1' (an option of adam, adamax, adamw, lamb, …, not of sgd)"},
@@ -325,6 +326,7 @@ TEST_F(CliJobErrors, AKeyInTheWrongSectionIsToldWhereItBelongs) {
   }
   EXPECT_FALSE(has(validate(head + "zebra: 3\n").err, "did you mean"));
   EXPECT_TRUE(has(run("train", head, "--epochs 5").err, "got --epochs (did you mean --set train.epochs=…?)"));
+  EXPECT_TRUE(has(run("train", head, "--seed=4").err, "got --seed (did you mean --set train.seed=…?)"));
   EXPECT_TRUE(has(run("train", head, "--learning-rate=5").err, "(did you mean --set optimizer.lr=…?)"));
 }
 

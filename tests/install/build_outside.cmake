@@ -21,6 +21,26 @@ step(${CMAKE_COMMAND} -S ${work}/outside -B ${work}/build -G ${generator} -D CMA
   -D CMAKE_CXX_COMPILER=${compiler} -D CMAKE_BUILD_TYPE=${build_type})
 step(${CMAKE_COMMAND} --build ${work}/build)
 step(${work}/build/outside)
+# The example in C, found by a project in C alone and by pkg-config; the install prefix is not the one configured.
+file(COPY ${CMAKE_CURRENT_LIST_DIR}/outside_c ${CMAKE_CURRENT_LIST_DIR}/../../examples/c/lenet.c DESTINATION ${work})
+set(job "name: synthetic, train_samples: 64, test_samples: 20" 2)
+step(${CMAKE_COMMAND} -S ${work}/outside_c -B ${work}/build_c -G ${generator} -D CMAKE_PREFIX_PATH=${work}/prefix
+  -D CMAKE_BUILD_TYPE=${build_type})
+step(${CMAKE_COMMAND} --build ${work}/build_c)
+step(${work}/build_c/lenet ${job})
+find_program(PKG_CONFIG pkg-config)
+find_program(CC NAMES cc gcc clang)
+if(PKG_CONFIG AND CC)
+  file(GLOB_RECURSE pc ${work}/prefix/*/starling_c.pc)
+  cmake_path(GET pc PARENT_PATH pkgconfig)
+  cmake_path(GET pkgconfig PARENT_PATH lib)
+  set(ENV{PKG_CONFIG_PATH} ${pkgconfig})
+  execute_process(COMMAND ${PKG_CONFIG} --cflags --libs starling_c OUTPUT_VARIABLE flags COMMAND_ERROR_IS_FATAL ANY
+    OUTPUT_STRIP_TRAILING_WHITESPACE)
+  separate_arguments(flags UNIX_COMMAND "${flags}")
+  step(${CC} -std=c99 ${work}/lenet.c ${flags} -o ${work}/lenet)
+  step(${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${lib} ${work}/lenet ${job})
+endif()
 # Presets are installed with the program and found by name, from any folder.
 step(${work}/prefix/bin/starling validate --no-data sparknet)
 step(${work}/build/outside_shared)

@@ -32,13 +32,16 @@ starling_status starling_loader_new(const char* source, const char* split, int64
 
 starling_status starling_loader_next(starling_loader* loader, starling_tensor** fields, int capacity, int* made) {
   return guarded([&] {
-    const starling::Batch* batch = given(loader, "data", "a loader").value->next();
+    auto& own = given(loader, "data", "a loader");
+    if (!own.waiting) own.batch = own.value->next();
+    own.waiting = true;  // until it is handed out: a call that fails loses no batch
     // The loader fills its buffers again: what the caller keeps is its own.
     starling::TensorList copies;
-    if (batch) {
-      for (const auto& field : batch->fields) copies.push_back(starling::copied(field));
+    if (own.batch) {
+      for (const auto& field : own.batch->fields) copies.push_back(starling::copied(field));
     }
     give(copies, fields, capacity, made, "data");
+    own.waiting = false;
   });
 }
 

@@ -25,11 +25,14 @@ starling_status failed(starling_status status, const char* text) noexcept {
 std::string text_of(const char* text) { return text ? text : ""; }
 
 ConfigNode options_of(const char* text, const char* who) {
-  const std::string yaml = text_of(text);
-  const auto first = yaml.find_first_not_of(" \t\r\n");
+  constexpr const char* kBlank = " \t\r\n";
+  std::string yaml = text_of(text);
+  const auto first = yaml.find_first_not_of(kBlank);
   if (first == std::string::npos) return ConfigNode::parse("{}", who);
-  const bool bare = yaml.find('\n') == std::string::npos && yaml[first] != '{' && yaml[first] != '[';
-  return ConfigNode::parse(bare ? "{" + yaml + "}" : yaml, who);
+  yaml.resize(yaml.find_last_not_of(kBlank) + 1);
+  const bool bare = yaml.find('\n', first) == std::string::npos && yaml[first] != '{' && yaml[first] != '[';
+  // A comment ends with its line: the brace stands on the next one.
+  return ConfigNode::parse(bare ? "{ " + yaml.substr(first) + "\n}" : yaml, who);
 }
 
 Shape shape_of(const int64_t* sizes, int rank, const char* who) {
@@ -48,7 +51,10 @@ std::vector<Tensor> inputs_of(starling_tensor* const* inputs, int count, const c
   if (count < 0) throw BadArgument(fmt::format("[{}] expected a count from 0 on, got {}", who, count));
   if (count > 0) given(inputs, who, "tensors");
   std::vector<Tensor> all;
-  for (int i = 0; i < count; ++i) all.push_back(inputs[i] ? inputs[i]->value : Tensor());
+  for (int i = 0; i < count; ++i) {
+    if (!inputs[i]) throw BadArgument(fmt::format("[{}] expected a tensor as input {}, got null", who, i));
+    all.push_back(inputs[i]->value);
+  }
   return all;
 }
 

@@ -10,6 +10,7 @@
 
 #include "starling/base/config.h"
 #include "starling/capi/handles.h"
+#include "starling/tensor/out_of_memory.h"
 
 // What every function of the C interface does with its arguments, results and exceptions.
 namespace starling::capi {
@@ -34,6 +35,8 @@ starling_status guarded(Body&& body) noexcept {
     return STARLING_OK;
   } catch (const BadArgument& error) {
     return failed(STARLING_BAD_ARGUMENT, error.what());
+  } catch (const OutOfMemory& error) {
+    return failed(STARLING_OUT_OF_MEMORY, error.what());
   } catch (const Error& error) {
     return failed(STARLING_ERROR, error.what());
   } catch (const std::bad_alloc&) {
@@ -55,7 +58,7 @@ T& given(T* pointer, const char* who, const char* what) {
 std::string text_of(const char* text);                            // null: ""
 ConfigNode options_of(const char* text, const char* who);         // YAML with or without the braces of a map
 Shape shape_of(const int64_t* sizes, int rank, const char* who);  // sizes from 0 on
-std::vector<Tensor> inputs_of(starling_tensor* const* inputs, int count, const char* who);
+std::vector<Tensor> inputs_of(starling_tensor* const* inputs, int count, const char* who);  // none of them null
 // Hands out new handles, all of them or, without room, none.
 void give(std::span<const Tensor> results, starling_tensor** into, int capacity, int* made, const char* who);
 

@@ -15,19 +15,22 @@
 struct starling_tensor {
   starling::Tensor value;
 };
+// A module and whose turn it is: all handles made from it share both, since some calls change its mode for a while.
 struct starling_module {
   std::shared_ptr<starling::nn::Module> value;
+  std::shared_ptr<std::mutex> turn = std::make_shared<std::mutex>();
 };
 struct starling_optimizer {
   std::shared_ptr<starling::optim::Optimizer> value;
+  std::shared_ptr<std::mutex> turn;
 };
 struct starling_step {
-  std::shared_ptr<starling::nn::Module> module;  // kept as long as the program reads them
+  starling_module module;  // kept as long as the program reads them
   std::shared_ptr<starling::optim::Optimizer> optimizer;
   starling::CompiledFunction program;
 };
 struct starling_function {
-  std::shared_ptr<starling::nn::Module> module;
+  starling_module module;
   starling::CompiledFunction program;
 };
 struct starling_model {
@@ -35,4 +38,6 @@ struct starling_model {
 };
 struct starling_loader {
   std::unique_ptr<starling::Loader> value;
+  const starling::Batch* batch = nullptr;  // taken from the loader and not handed out yet, if `waiting`
+  bool waiting = false;
 };

@@ -64,22 +64,30 @@ starling_status starling_module_name(const starling_module* module, int index, c
 }
 
 starling_status starling_module_mode(starling_module* module, int training) {
-  return guarded([&] { module_of(module).train(training != 0); });
+  return guarded([&] {
+    auto& own = module_of(module);
+    const std::scoped_lock turn(*module->turn);
+    own.train(training != 0);
+  });
 }
 
 starling_status starling_module_call(starling_module* module, starling_tensor* const* inputs, int count,
                                      starling_tensor** results, int capacity, int* made) {
   return guarded([&] {
     const auto in = inputs_of(inputs, count, "module");
-    give(module_of(module)(std::span<const starling::Tensor>(in)), results, capacity, made, "module");
+    auto& own = module_of(module);
+    const std::scoped_lock turn(*module->turn);
+    give(own(std::span<const starling::Tensor>(in)), results, capacity, made, "module");
   });
 }
 
 starling_status starling_module_save(const starling_module* module, const char* path) {
   return guarded([&] {
     given(path, "module", "a path");
+    const auto& own = module_of(module);
+    const std::scoped_lock turn(*module->turn);
     std::vector<starling::NamedTensor> named;
-    for (const auto& [name, value] : module_of(module).state()) named.push_back({name, value.detach()});
+    for (const auto& [name, value] : own.state()) named.push_back({name, value.detach()});
     starling::data::write_safetensors(path, named).value();
   });
 }
@@ -91,6 +99,7 @@ starling_status starling_module_load(starling_module* module, const char* path) 
     nn::NamedTensors state;
     const auto file = starling::data::SafetensorsFile::open(path).value();
     for (const auto& [name, value] : file.tensors()) state.emplace_back(name, value);
+    const std::scoped_lock turn(*module->turn);
     own.load_state(state);
   });
 }

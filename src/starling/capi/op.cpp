@@ -13,6 +13,12 @@ std::string attribute_text(const starling::ConfigNode& value) {
   return fmt::format("[{}]", fmt::join(items, ", "));
 }
 
+// How many inputs there are without the nulls at the end, which leave out what an op takes optionally.
+int given_count(starling_tensor* const* inputs, int count) {
+  while (inputs && count > 0 && !inputs[count - 1]) --count;
+  return count;
+}
+
 }  // namespace
 
 extern "C" starling_status starling_op(const char* name, starling_tensor* const* inputs, int count,
@@ -22,6 +28,7 @@ extern "C" starling_status starling_op(const char* name, starling_tensor* const*
     std::vector<std::pair<std::string, std::string>> attrs;
     for (const auto& [key, value] : options_of(attributes, name).as_map())
       attrs.emplace_back(key, attribute_text(value));
-    give(starling::call(name, inputs_of(inputs, count, name), attrs), results, capacity, made, name);
+    const auto in = inputs_of(inputs, given_count(inputs, count), name);
+    give(starling::call(name, in, attrs), results, capacity, made, name);
   });
 }

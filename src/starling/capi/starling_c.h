@@ -8,10 +8,16 @@
  * Results are written through the last pointers, and only when the status is STARLING_OK. Objects are opaque handles:
  * each one that a function gives is released by the free function of its kind, once; null is released without effect.
  * Handles of tensors and modules share what they name: one may be freed while an optimizer, a step or another handle
- * still uses it. An object is used by one thread at a time; different objects may be used by different threads.
+ * still uses it.
+ *
+ * Threads: an object is used by one thread at a time; different objects may be used by different threads. Calls on a
+ * module and on what was made from it (optimizers, steps, functions) wait for one another, so that several threads may
+ * each run a function of their own of one module. Tensors that starling_module_tensor gives are those of the module:
+ * read and write them while no other thread runs it.
  *
  * Options are given as YAML, the way job files give them: "lr: 0.1, momentum: 0.9". Null or "" leaves all at their
- * defaults.
+ * defaults. A text of one line is a map without its braces; one of several lines has a key in each. Comments (# …) are
+ * allowed.
  *
  * Functions are only ever added, each under the symbol version of the release that brought it: a program linked against
  * this header runs with every later library of the same STARLING_C_VERSION. */
@@ -29,8 +35,8 @@ typedef enum starling_status {
   STARLING_OK = 0,
   STARLING_BAD_ARGUMENT = 1, /* null where an object is needed, a buffer that is too small, an unknown code */
   STARLING_ERROR = 2, /* refused by the library: shapes, names, options, files; the text says what was expected */
-  STARLING_OUT_OF_MEMORY = 3,
-  STARLING_INTERNAL = 4 /* anything else; a bug */
+  STARLING_OUT_OF_MEMORY = 3, /* more than this machine has, or has left */
+  STARLING_INTERNAL = 4       /* anything else; a bug */
 } starling_status;
 
 typedef enum starling_dtype {
@@ -74,7 +80,8 @@ starling_status starling_tensor_dtype(const starling_tensor* tensor, starling_dt
 /* Writes the first `capacity` sizes and the rank; `shape` may be null if `capacity` is 0. */
 starling_status starling_tensor_shape(const starling_tensor* tensor, int64_t* shape, int capacity, int* rank);
 starling_status starling_tensor_bytes(const starling_tensor* tensor, size_t* bytes);
-/* Copies all values out, or in; `bytes` must be those of the tensor. */
+/* Copies all values out, or in; `bytes` must be those of the tensor. Only tensors whose values lie in one piece are
+ * written: what views of others show, such as results of "transpose", is refused with STARLING_ERROR. */
 starling_status starling_tensor_read(const starling_tensor* tensor, void* values, size_t bytes);
 starling_status starling_tensor_write(starling_tensor* tensor, const void* values, size_t bytes);
 starling_status starling_tensor_item(const starling_tensor* tensor, double* value); /* of a tensor of one element */
@@ -89,7 +96,7 @@ starling_status starling_tensor_grad(const starling_tensor* tensor, starling_ten
  */
 
 /* Writes up to `capacity` results and how many there are; with too little room nothing is kept and the call fails.
- * Inputs that an op takes optionally may be null. */
+ * Nulls at the end of the inputs are left out, such as the bias of "linear"; no other input may be null. */
 starling_status starling_op(const char* name, starling_tensor* const* inputs, int count, const char* attributes,
                             starling_tensor** results, int capacity, int* made);
 
@@ -142,7 +149,7 @@ void starling_function_free(starling_function* function);
 starling_status starling_loader_new(const char* source, const char* split, int64_t batch, uint64_t seed, int shuffle,
                                     starling_loader** made);
 /* The fields of the next batch, each a tensor of its own; none at the end of an epoch, after which the next one begins.
- */
+ * A call that fails, such as for lack of room, loses none: the next one gives the same batch. */
 starling_status starling_loader_next(starling_loader* loader, starling_tensor** fields, int capacity, int* made);
 void starling_loader_free(starling_loader* loader);
 

@@ -9,7 +9,8 @@ using starling::TensorList;
 
 namespace {
 
-// Puts a network into evaluation mode for a while.
+// Puts a network into evaluation mode for a while, in which nobody else may use it: the mode belongs to all its
+// handles.
 class Evaluating {
  public:
   explicit Evaluating(starling::nn::Module& net) : net_(net), before_(net.training()) { net_.eval(); }
@@ -36,15 +37,19 @@ starling_status starling_optimizer_new(const char* name, starling_module* module
     given(made, "optimizer", "a place for the optimizer");
     const starling::ConfigNode node = options_of(options, name);
     const auto make = starling::optim::optimizer_kinds().choose_named(name, node, node).make();
-    const auto& net = *given(module, "optimizer", "a module").value;
-    *made = new starling_optimizer{make({{.parameters = net.trainable_parameters()}})};
+    const auto& net = given(module, "optimizer", "a module");
+    *made = new starling_optimizer{make({{.parameters = net.value->trainable_parameters()}}), net.turn};
   });
 }
 
 void starling_optimizer_free(starling_optimizer* optimizer) { delete optimizer; }
 
 starling_status starling_optimizer_step(starling_optimizer* optimizer) {
-  return guarded([&] { rule_of(optimizer).step(); });
+  return guarded([&] {
+    auto& rule = rule_of(optimizer);
+    const std::scoped_lock turn(*optimizer->turn);
+    rule.step();
+  });
 }
 
 starling_status starling_optimizer_rate(const starling_optimizer* optimizer, double* lr) {
@@ -64,9 +69,9 @@ starling_status starling_step_new(starling_module* module, starling_optimizer* o
     given(objective, "step", "the name of an objective");
     given(made, "step", "a place for the step");
     const auto goal = starling::objective_kinds().by_name(objective).make();
-    const auto net = given(module, "step", "a module").value;
+    const auto& net = given(module, "step", "a module");
     const auto rule = given(optimizer, "step", "an optimizer").value;
-    const auto step = [goal, net = net.get(), rule = rule.get()](std::span<const Tensor> fields) {
+    const auto step = [goal, net = net.value.get(), rule = rule.get()](std::span<const Tensor> fields) {
       const Tensor loss = goal->apply(*net, fields).loss;
       loss.backward();
       rule->step();
@@ -79,7 +84,9 @@ starling_status starling_step_new(starling_module* module, starling_optimizer* o
 starling_status starling_step_run(starling_step* step, starling_tensor* const* fields, int count, double* loss) {
   return guarded([&] {
     auto& own = given(step, "step", "a step");
-    const TensorList out = own.program.call(inputs_of(fields, count, "step"));
+    const auto in = inputs_of(fields, count, "step");
+    const std::scoped_lock turn(*own.module.turn);
+    const TensorList out = own.program.call(in);
     if (loss) *loss = out[0].item();
   });
 }
@@ -89,8 +96,8 @@ void starling_step_free(starling_step* step) { delete step; }
 starling_status starling_compile(starling_module* module, starling_function** made) {
   return guarded([&] {
     given(made, "compile", "a place for the function");
-    const auto net = given(module, "compile", "a module").value;
-    const auto forward = [net = net.get()](std::span<const Tensor> in) { return (*net)(in); };
+    const auto& net = given(module, "compile", "a module");
+    const auto forward = [net = net.value.get()](std::span<const Tensor> in) { return (*net)(in); };
     *made = new starling_function{net, starling::CompiledFunction(forward, {})};
   });
 }
@@ -99,9 +106,11 @@ starling_status starling_function_run(starling_function* function, starling_tens
                                       starling_tensor** results, int capacity, int* made) {
   return guarded([&] {
     auto& own = given(function, "function", "a function");
-    const Evaluating mode(*own.module);
+    const auto in = inputs_of(inputs, count, "function");
+    const std::scoped_lock turn(*own.module.turn);
+    const Evaluating mode(*own.module.value);
     const starling::NoGrad off;
-    give(own.program.call(inputs_of(inputs, count, "function")), results, capacity, made, "function");
+    give(own.program.call(in), results, capacity, made, "function");
   });
 }
 
@@ -111,6 +120,7 @@ starling_status starling_model_save(starling_module* module, const int64_t* samp
   return guarded([&] {
     given(folder, "model", "a folder");
     const auto net = given(module, "model", "a module").value;
+    const std::scoped_lock turn(*module->turn);
     const Evaluating mode(*net);
     const starling::NoGrad off;
     starling::ModelSignature signature;

@@ -59,19 +59,22 @@ std::vector<std::string> options_of(const CLI::App& app) {
   return names;
 }
 
-// "--set train.epochs=…" for --epochs where a job can be changed: other programs have an option for each setting.
-std::string setting_meant(const CLI::App& command, const std::string& option) {
+// "--set train.epochs=…" for --epochs where a job can be changed: other programs have an option for each setting. With
+// `exactly`, only for a setting of that very name.
+std::string setting_meant(const CLI::App& command, const std::string& option, bool exactly) {
   if (!knows(command, "--set") || !option.starts_with("--")) return "";
   std::string key = option.substr(2);
   std::replace(key.begin(), key.end(), '-', '_');
-  const auto places = train::places_of(key, ConfigNode::parse("", ""));
+  const ConfigNode any = ConfigNode::parse("", "");
+  const auto places = exactly ? train::places_named(key, any) : train::places_of(key, any);
   return places.empty() ? "" : fmt::format("--set {}=…", places.front().path());
 }
 
 std::string hint(const CLI::App& program, const CLI::App& command, const std::string& option) {
-  const std::string near = nearest(option, options_of(command));
-  const std::string setting = near.empty() ? setting_meant(command, option) : near;
-  if (!setting.empty()) return fmt::format(" (did you mean {}?)", setting);
+  std::string meant = setting_meant(command, option, true);
+  if (meant.empty()) meant = nearest(option, options_of(command));
+  if (meant.empty()) meant = setting_meant(command, option, false);
+  if (!meant.empty()) return fmt::format(" (did you mean {}?)", meant);
   const auto others = owners({&program}, option);
   return others.empty() ? "" : fmt::format(", which belongs to {}", fmt::join(others, ", "));
 }

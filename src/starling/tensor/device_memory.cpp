@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "starling/base/error.h"
+#include "starling/tensor/out_of_memory.h"
 
 namespace starling {
 namespace {
@@ -21,10 +22,11 @@ std::size_t host_memory() {
 void* cpu_allocate(std::size_t bytes, int) {
   // Overcommitting systems would fail only later, on first access.
   if (bytes > host_memory())
-    fail("[allocator] expected at most the {} bytes of this machine, got a request for {}", host_memory(), bytes);
+    throw OutOfMemory(fmt::format("[allocator] expected at most the {} bytes of this machine, got a request for {}",
+                                  host_memory(), bytes));
   const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   void* data = std::aligned_alloc(kAlignment, rounded);
-  check(data != nullptr, "[allocator] expected {} bytes of host memory, got none", bytes);
+  if (!data) throw OutOfMemory(fmt::format("[allocator] expected {} bytes of host memory, got none", bytes));
   return data;
 }
 

@@ -51,7 +51,7 @@ std::vector<SectionKeys> all_keys(const ConfigNode& top) {
       {"optimizer", both(options_of_kind(optim::optimizer_kinds(), optimizer), keys_of_section(optimizer_section()))},
       {"distribute", both(keys_of_section(distribute_section()), options_of_kind(dist::strategy_kinds(), strategy))},
       {"data", both(keys_of_section(data_section()), options_of_kind(data::source_kinds(), source))},
-      {"model", options_of_kind(zoo::nets(), kind_of(top, "model", "name", ""))},
+      {"model", both(options_of_kind(zoo::nets(), kind_of(top, "model", "name", "")), {"layers"})},
       {"monitor", keys_of(MonitorOptions::settings())},
       {"schedule", options_of_kind(optim::schedule_kinds(), kind_of(top, "schedule", "name", ""))}};
 }
@@ -120,6 +120,10 @@ std::string dotted_section(const std::string& key, const std::vector<SectionKeys
 
 std::vector<KeyPlace> places_of(const std::string& key, const ConfigNode& top) {
   return find_places(key, all_keys(top));
+}
+
+std::vector<KeyPlace> places_named(const std::string& key, const ConfigNode& top) {
+  return find_places(key, all_keys(top), true);
 }
 
 std::string place_hint(const UnknownKey& error, const ConfigNode& top) {

@@ -19,6 +19,9 @@ struct KeyPlace {
 // job that is nothing yet those of a job without choices.
 std::vector<KeyPlace> places_of(const std::string& key, const ConfigNode& top);
 
+// The same for settings of exactly that name.
+std::vector<KeyPlace> places_named(const std::string& key, const ConfigNode& top);
+
 // " (did you mean 'epochs' below 'train:'?)" for a key in the wrong section of a job, or set in one; " (an option of
 // adam, not of sgd)" for one of another kind. Empty: no idea, or none better than what the error suggests itself.
 std::string place_hint(const UnknownKey& error, const ConfigNode& top);
