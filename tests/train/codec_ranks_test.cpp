@@ -54,29 +54,32 @@ TEST(CodecRanks, WithOneRankSendNothingAndLoseNothing) {
   for (const auto& [name, kind] : dist::codec_kinds().all()) EXPECT_EQ(recipe(1, name).run()[0].hash, dense) << name;
 }
 
+// Bytes of all kinds of exchanges that a step takes.
 TEST(CodecRanks, AccumulateBatchesAndExchangeOnce) {
-  const auto counted = [](std::int64_t accumulate, double& bytes) {
-    RankRun run = recipe(2, "one_bit");
+  const auto counted = [](const std::string& codec, std::int64_t accumulate, double& bytes) {
+    RankRun run = recipe(2, codec);
     run.options.accumulate = accumulate;
-    std::shared_ptr<dist::RankStrategy> made;
-    run.strategy = [&](auto comm) {
-      const auto strategy = coded("one_bit")(comm);
-      if (comm->rank() == 0) made = strategy;
-      return strategy;
-    };
+    double first = 0;
     run.callbacks = [&](Trainer& trainer, int rank) {
       if (rank > 0) return;
-      trainer.add(
-          after_step([&](starling::Run&) { bytes = static_cast<double>(made->exchanged(CommOp::send).bytes_sent); }));
+      trainer.add(after_step([&](starling::Run& now) {
+        double sent = 0;
+        for (int op = 0; op < kCommOpCount; ++op)
+          sent += static_cast<double>(now.link()->strategy().exchanged(static_cast<CommOp>(op)).bytes_sent);
+        if (now.state().step == 1) first = sent;
+        if (now.state().step > 1) bytes = (sent - first) / static_cast<double>(now.state().step - 1);
+      }));
     };
     return run.run();
   };
-  double each = 0, pairs = 0;
-  counted(1, each);
-  const auto outcomes = counted(2, pairs);
-  EXPECT_GT(each, 0);
-  EXPECT_EQ(2 * pairs, each);
-  EXPECT_LT(last_loss(outcomes), outcomes[0].losses[0]);
+  for (const char* codec : {"one_bit", "top_k", "fp16"}) {
+    double each = 0, pairs = 0;
+    counted(codec, 1, each);
+    const auto outcomes = counted(codec, 2, pairs);
+    EXPECT_GT(each, 0);
+    EXPECT_EQ(pairs, each + sizeof(float)) << codec;  // the loss of one batch more
+    EXPECT_LT(last_loss(outcomes), outcomes[0].losses[0]);
+  }
 }
 
 // Stripes follow from all tensors of an exchange, and with them what is coded: there bits differ, and losses do not.
