@@ -54,25 +54,35 @@ TEST(CodecRanks, WithOneRankSendNothingAndLoseNothing) {
   for (const auto& [name, kind] : dist::codec_kinds().all()) EXPECT_EQ(recipe(1, name).run()[0].hash, dense) << name;
 }
 
+// Bytes of all kinds of exchanges that a step takes, of both ranks: which lines are whose depends on the order of the
+// gradients.
 TEST(CodecRanks, AccumulateBatchesAndExchangeOnce) {
-  const auto counted = [](std::int64_t accumulate, std::uint64_t& bytes) {
-    RankRun run = recipe(2, "one_bit");
+  const auto counted = [](const std::string& codec, std::int64_t accumulate, double& bytes) {
+    RankRun run = recipe(2, codec);
     run.options.accumulate = accumulate;
-    std::uint64_t sent[2] = {};  // by rank: which lines are whose depends on the order of the gradients
+    double first[2] = {}, each[2] = {};
     run.callbacks = [&](Trainer& trainer, int rank) {
-      trainer.add(after_step(
-          [&, rank](starling::Run& now) { sent[rank] = now.link()->strategy().exchanged(CommOp::send).bytes_sent; }));
+      trainer.add(after_step([&, rank](starling::Run& now) {
+        double sent = 0;
+        for (int op = 0; op < kCommOpCount; ++op)
+          sent += static_cast<double>(now.link()->strategy().exchanged(static_cast<CommOp>(op)).bytes_sent);
+        const std::int64_t step = now.state().step;
+        if (step == 1) first[rank] = sent;
+        if (step > 1) each[rank] = (sent - first[rank]) / static_cast<double>(step - 1);
+      }));
     };
     const auto outcomes = run.run();
-    bytes = sent[0] + sent[1];
+    bytes = each[0] + each[1];
     return outcomes;
   };
-  std::uint64_t each = 0, pairs = 0;
-  counted(1, each);
-  const auto outcomes = counted(2, pairs);
-  EXPECT_GT(each, 0U);
-  EXPECT_EQ(2 * pairs, each);
-  EXPECT_LT(last_loss(outcomes), outcomes[0].losses[0]);
+  for (const char* codec : {"one_bit", "top_k", "fp16"}) {
+    double each = 0, pairs = 0;
+    counted(codec, 1, each);
+    const auto outcomes = counted(codec, 2, pairs);
+    EXPECT_GT(each, 0);
+    EXPECT_EQ(pairs, each + 2 * sizeof(float)) << codec;  // the loss of one batch more, from both
+    EXPECT_LT(last_loss(outcomes), outcomes[0].losses[0]);
+  }
 }
 
 // Stripes follow from all tensors of an exchange, and with them what is coded: there bits differ, and losses do not.

@@ -19,6 +19,7 @@
 #include "starling/ops/api/unary.h"
 #include "starling/train/callbacks/checkpoints.h"
 #include "starling/train/callbacks/ready_made.h"
+#include "starling/train/ranks/link.h"
 #include "train/ranks_testing.h"
 
 namespace starling::train {
@@ -90,8 +91,10 @@ Ended end_of(RankRun run) {
       const std::scoped_lock lock(mutex);
       ended.steps[static_cast<std::size_t>(rank)] = now.state().step;
       if (now.last().skipped) ended.skipped[static_cast<std::size_t>(rank)].insert(now.state().step);
+      const dist::ShardedState* pieces = now.link() ? now.link()->strategy().sharded() : nullptr;
       for (const auto& parameter : now.net().parameters()) {
-        for (const double value : parameter.to_vector()) ended.finite_weights &= std::isfinite(value);
+        const Tensor here = pieces ? pieces->local(parameter) : parameter;
+        for (const double value : here.to_vector()) ended.finite_weights &= std::isfinite(value);
       }
     }));
   };
@@ -117,6 +120,9 @@ const Way kShared[] = {
     {"deterministic", [](auto comm) { return allreduce(std::move(comm), {.deterministic = true, .shards = 4}); }},
     {"one_bucket_each", [](auto comm) { return allreduce(std::move(comm), {.overlap = false, .bucket_mb = 0}); }},
     {"one_bit", [](auto comm) { return allreduce(std::move(comm), {.codec = dist::CodecChoice::parse("one_bit")}); }},
+    {"zero_1", [](auto comm) { return allreduce(std::move(comm), {.zero = 1}); }},
+    {"zero_2", [](auto comm) { return allreduce(std::move(comm), {.zero = 2}); }},
+    {"zero_3", [](auto comm) { return allreduce(std::move(comm), {.zero = 3}); }},
     {"top_k", [](auto comm) { return allreduce(std::move(comm), {.codec = dist::CodecChoice::parse("top_k")}); }},
 };
 // Ranks with separate updates.

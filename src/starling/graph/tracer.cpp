@@ -94,8 +94,9 @@ void Tracer::restore_slots() {
   }
 }
 
-// Variable that shares memory with a tensor: a view of it, or another handle.
+// Variable that shares memory with a tensor: a view of it, or another handle. Without memory nothing is shared.
 const Tensor* Tracer::variable_sharing(const Tensor& tensor) const {
+  if (!tensor.impl()->storage) return nullptr;
   for (const auto& variable : graph_.variables) {
     if (variable.tensor.defined() && variable.tensor.impl()->storage == tensor.impl()->storage) return &variable.tensor;
   }
@@ -328,6 +329,7 @@ namespace {
 // Checks for captured tensors read before the variable that owns their memory was known.
 void check_hidden_inputs(const Tracer& tracer, const Graph& graph) {
   for (const auto& hidden : tracer.hidden_inputs) {
+    if (!hidden.impl()->storage) continue;
     for (const auto& variable : graph.variables) {
       if (!(variable.tensor.impl()->storage == hidden.impl()->storage)) continue;
       fail("[compile] expected captured tensors to have memory of their own, got one in the memory of variable '{}'",

@@ -46,6 +46,18 @@ graph::ProgramOptions program_options(const CompileOptions& options, int threads
           .first_bucket_bytes = options.first_bucket_bytes};
 }
 
+// A strategy may have given variables the slots of earlier programs, in place of those that the trace has made.
+void take_slots(std::span<const Tensor> variables, std::vector<Tensor>& slots, graph::Graph& graph) {
+  for (std::size_t i = 0; i < variables.size(); ++i) {
+    const Tensor now = variables[i].grad();
+    if (same(now, slots[i])) continue;
+    for (auto& variable : graph.variables) {
+      if (same(variable.tensor, slots[i])) variable.tensor = now;
+    }
+    slots[i] = now;
+  }
+}
+
 }  // namespace
 
 struct CompiledFunction::Entry {
@@ -165,6 +177,8 @@ CompiledFunction::Entry& CompiledFunction::entry_for(std::span<const Tensor> arg
                                             .arguments = arguments.size(),
                                             .world = state_->options.world});
   entry->times.build_ms = milliseconds_since(built);
+  take_slots(entry->traced.accumulating, entry->slots, entry->traced.graph);
+  take_slots(entry->traced.consuming, entry->used, entry->traced.graph);
   entry->program->set_profiler(state_->profiler);
   entry->output_types = entry->program->output_types();
   if (entry->output_types.empty()) {
@@ -230,7 +244,10 @@ TensorList CompiledFunction::run(std::span<const Tensor> arguments, std::int64_t
     for (const auto& variable : entry.traced.graph.variables)
       entry.inputs.back() = apart_from(variable.tensor, entry.inputs.back());
   }
-  for (const auto& hidden : entry.traced.hidden_inputs) entry.inputs.push_back(kernels::densify(hidden));
+  for (const auto& hidden : entry.traced.hidden_inputs) {
+    entry.inputs.push_back(kernels::densify(hidden));
+    if (!entry.inputs.back().impl()->storage) hidden.raw();  // throws: every rank stores a piece
+  }
   for (std::size_t i = 0; i < entry.slots.size(); ++i)
     reattach(entry.traced.accumulating[i], entry.slots[i], *state_->strategy);
   for (std::size_t i = 0; i < entry.used.size(); ++i)

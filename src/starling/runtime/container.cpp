@@ -54,7 +54,8 @@ std::vector<Tensor> Container::bind(const graph::Graph& graph) const {
 }
 
 Tensor apart_from(const Tensor& variable, const Tensor& input) {
-  if (!variable.defined() || !(variable.impl()->storage == input.impl()->storage)) return input;
+  if (!variable.defined() || !input.impl()->storage) return input;
+  if (!(variable.impl()->storage == input.impl()->storage)) return input;
   const NoGrad no_grad;
   return copied(input);
 }

@@ -7,7 +7,6 @@
 
 #include "starling/base/error.h"
 #include "starling/dist/health/replica_hash.h"
-#include "starling/dist/strategy/gradient_slots.h"
 #include "starling/dist/strategy/rank_program.h"
 #include "starling/graph/dependencies.h"
 #include "starling/tensor/allocator.h"
@@ -163,8 +162,11 @@ std::unique_ptr<runtime::Program> AllReduce::build_part(const graph::Graph& glob
   return build(global, container, options, keeps_local_gradients());
 }
 
-std::unique_ptr<runtime::Program> AllReduce::build(const graph::Graph& global, const Container& container,
+std::unique_ptr<runtime::Program> AllReduce::build(const graph::Graph& traced, const Container& given,
                                                    const runtime::BuildOptions& options, bool local_gradients) {
+  graph::Graph global = traced;
+  Container container = given;
+  share_slots(global, container);
   runtime::BuildOptions build = options;
   graph::ProgramOptions& program = build.program;
   program.threads = options_.deterministic ? 1 : dist::threads_each(options_.threads, 1, program);
@@ -175,7 +177,6 @@ std::unique_ptr<runtime::Program> AllReduce::build(const graph::Graph& global, c
   // overlap better.
   if (!comm().capabilities().direct_memory || zero() > 0) program.disable.insert("shared_updates");
   if (!coded_.none()) program.disable.insert("shared_updates");  // which would choose a way of its own for dense layers
-  keep_slots(global);
   const dist::RankProgramOptions rank{.comm = &comm(),
                                       .world = options.world,
                                       .shards = shards(),
@@ -185,23 +186,42 @@ std::unique_ptr<runtime::Program> AllReduce::build(const graph::Graph& global, c
   Container local = with_pieces(container, sharded_);
   if (!coded_.none()) coded_.bind(local);
   auto made = std::make_unique<AllReduceProgram>(shared_comm(), with_pieces(coded, sharded_), local, build, rank);
-  if (!begun_ && !local_gradients) made->expect_equal(variables_of(global, container));
+  if (!begun_ && !local_gradients) made->expect_equal(with_memory(variables_of(global, container)));
   return made;
 }
 
-// Gradients of several batches are added up in slots, which are made when a program is traced.
-void AllReduce::keep_slots(const graph::Graph& global) {
-  for (const Tensor& slot : dist::gradient_slots(global)) {
-    const auto known = [&](const Tensor& other) { return same(other, slot); };
-    if (std::any_of(slots_.begin(), slots_.end(), known)) continue;
-    slots_.push_back(slot);
-    if (zero() >= 2 && sharded_.fits(slot)) sharded_.cut(slot);
+dist::GradientSlot* AllReduce::known_slot(const dist::GradientSlot& fresh) {
+  const auto found = std::find_if(slots_.begin(), slots_.end(), [&](const dist::GradientSlot& one) {
+    return same(one.variable, fresh.variable) && one.slot.type() == fresh.slot.type();
+  });
+  return found == slots_.end() ? nullptr : &*found;
+}
+
+// Gradients of several batches are added up in slots. A program that is traced between steps makes its own: in their
+// place it gets those of earlier programs, so that a gradient is stored once, and an update finds what any program of
+// the step has added.
+void AllReduce::share_slots(graph::Graph& global, Container& container) {
+  for (const dist::GradientSlot& fresh : dist::gradient_slots(global)) {
+    const dist::GradientSlot* known = known_slot(fresh);
+    if (known == nullptr) {
+      slots_.push_back(fresh);
+      if (zero() >= 2 && sharded_.fits(fresh.slot)) sharded_.cut(fresh.slot);
+      continue;
+    }
+    if (same(known->slot, fresh.slot)) continue;
+    if (sharded_.piece(known->slot) != nullptr)
+      sharded_.put(known->slot, fresh.slot);
+    else
+      copy_into(known->slot, fresh.slot);
+    dist::replace(fresh.slot, known->slot, global, container);
+    fresh.variable.set_grad(known->slot);
   }
 }
 
+// State that has memory stays whole until begin() has given all ranks that of rank 0.
 void AllReduce::prepare(const dist::TrainedState& state) {
   for (const auto& [name, tensor] : state.optimizer) {
-    if (cuts_state(tensor)) sharded_.cut(tensor);
+    if (cuts_state(tensor) && !tensor.impl()->storage) sharded_.cut(tensor);
   }
 }
 
@@ -211,18 +231,19 @@ void AllReduce::begin(const dist::TrainedState& state) {
   state_ = state;
   dist::TrainedState here = state;
   for (auto* tensors : {&here.weights, &here.buffers, &here.optimizer}) *tensors = with_memory(*tensors);
-  const auto is_cut = [&](const Tensor& weight) { return zero() == 3 && sharded_.fits(weight); };
+  std::vector<NamedTensor> whole, in_pieces;
+  const auto sort = [&](const std::vector<NamedTensor>& tensors, std::int64_t level) {
+    for (const NamedTensor& one : tensors)
+      (zero() >= level && sharded_.fits(one.tensor) ? in_pieces : whole).push_back(one);
+  };
+  sort(here.weights, 3);
+  sort(here.optimizer, 1);
   if (const auto arena = comm().arena()) {
-    for (const auto& [name, tensor] : here.weights) {
-      if (!is_cut(tensor)) move_to(arena, tensor);
-    }
-    for (const auto& [name, tensor] : here.optimizer) move_to(arena, tensor);
+    for (const auto& [name, tensor] : whole) move_to(arena, tensor);
   }
   coded_.begin(state.weights, comm());
   dist::RankStrategy::begin(here);
-  for (const auto& [name, tensor] : here.weights) {
-    if (is_cut(tensor)) sharded_.cut(tensor);
-  }
+  for (const auto& [name, tensor] : in_pieces) sharded_.cut(tensor);
 }
 
 void AllReduce::show() {
@@ -247,7 +268,7 @@ std::vector<dist::LawCounter> AllReduce::counters() const {
     bytes += one.bytes_sent;
   }
   std::vector<NamedTensor> slots;
-  for (const Tensor& slot : slots_) slots.push_back({slot.name(), slot});
+  for (const auto& [variable, slot] : slots_) slots.push_back({slot.name(), slot});
   return {{"steps", static_cast<double>(steps_)},
           {"samples", samples_},
           {"reductions", static_cast<double>(calls)},

@@ -2,6 +2,7 @@
 
 #include "starling/base/settings.h"
 #include "starling/dist/codec/coded_gradients.h"
+#include "starling/dist/strategy/gradient_slots.h"
 #include "starling/dist/strategy/rank_strategy.h"
 
 namespace starling {
@@ -47,7 +48,7 @@ class AllReduce final : public dist::RankStrategy {
   bool cuts_state(const Tensor& parameter) const override { return zero() >= 1 && sharded_.fits(parameter); }
   void prepare(const dist::TrainedState& state) override;
   // Moves weights and optimizer state into the communicator's arena, if it has one, so that other ranks can read them,
-  // and cuts weights that are stored in pieces.
+  // and cuts what is stored in pieces.
   void begin(const dist::TrainedState& state) override;
   // What the codec keeps; with another number of ranks all of it together, in equal shares.
   std::vector<NamedTensor> tensors() const override { return coded_.tensors(); }
@@ -67,14 +68,15 @@ class AllReduce final : public dist::RankStrategy {
                                           const runtime::BuildOptions& options, bool local_gradients);
 
   std::int64_t zero() const { return world() > 1 ? options_.zero : 0; }
-  void keep_slots(const graph::Graph& global);
+  void share_slots(graph::Graph& global, Container& container);
+  dist::GradientSlot* known_slot(const dist::GradientSlot& fresh);
 
   AllReduceOptions options_;
   dist::CodedGradients coded_;
   bool begun_ = false;
   dist::ShardedState sharded_;
-  dist::TrainedState state_{};  // of begin()
-  std::vector<Tensor> slots_;   // gradient slots of programs
+  dist::TrainedState state_{};             // of begin()
+  std::vector<dist::GradientSlot> slots_;  // of all programs, one for each variable
   std::uint64_t steps_ = 0;
   double samples_ = 0;
 };

@@ -3,10 +3,19 @@
 #include <vector>
 
 #include "starling/graph/graph.h"
+#include "starling/runtime/container.h"
 
 namespace starling::dist {
 
-// Variables of a traced program that are gradient slots of others: where gradients of several batches are added up.
-std::vector<Tensor> gradient_slots(const graph::Graph& global);
+// Where gradients of a variable are added up over several batches.
+struct GradientSlot {
+  Tensor variable, slot;
+};
+
+// Gradient slots among the variables of a traced program.
+std::vector<GradientSlot> gradient_slots(const graph::Graph& global);
+
+// Puts a tensor of the same type in the place of a variable.
+void replace(const Tensor& old, const Tensor& by, graph::Graph& graph, Container& container);
 
 }  // namespace starling::dist

@@ -23,9 +23,9 @@ std::vector<Layout> split_arguments(const graph::Graph& global, std::size_t argu
 
 // Marks the reads of gradient slots as terms of a sum, each rank's own, unless they are stored in pieces.
 graph::Graph with_local_slots(graph::Graph global) {
-  const std::vector<Tensor> slots = gradient_slots(global);
+  const std::vector<GradientSlot> slots = gradient_slots(global);
   const auto is_slot = [&](const Tensor& tensor) {
-    return std::any_of(slots.begin(), slots.end(), [&](const Tensor& slot) { return same(slot, tensor); });
+    return std::any_of(slots.begin(), slots.end(), [&](const GradientSlot& one) { return same(one.slot, tensor); });
   };
   for (graph::NodeId id = 0; id < global.size(); ++id) {
     const graph::Node& node = global.node(id);

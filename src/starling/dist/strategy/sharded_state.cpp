@@ -8,6 +8,14 @@
 namespace starling::dist {
 namespace {
 
+// Offset of tensors whose memory was cut: it tells them from those that never had any. show() puts it back.
+constexpr std::int64_t kInPieces = -1;
+
+void free_whole(const Tensor& tensor) {
+  tensor.impl()->storage = Ref<Storage>();
+  tensor.impl()->offset = kInPieces;
+}
+
 std::size_t row_bytes(const Tensor& tensor) {
   return tensor.size(0) > 0 ? bytes_of(tensor) / static_cast<std::size_t>(tensor.size(0)) : 0;
 }
@@ -30,6 +38,11 @@ void ShardedState::cut(const Tensor& whole) {
   if (piece(whole) != nullptr) return;
   check(whole.device() == kCpu && whole.contiguous(), "[zero] expected '{}' to be dense and on the CPU, got it on {}",
         whole.name(), to_string(whole.device()));
+  check(
+      whole.impl()->storage || whole.impl()->offset != kInPieces,
+      "[zero] expected '{}' to have memory, got a tensor whose pieces went with the strategy of an earlier run: train "
+      "on with that strategy, or make a new optimizer and load a checkpoint",
+      whole.name());
   const Piece own = rows(whole, rank_);
   Entry& entry = pieces_[whole.impl()];
   if (!entry.piece.defined()) {
@@ -40,7 +53,7 @@ void ShardedState::cut(const Tensor& whole) {
   }
   if (!whole.impl()->storage) return clear(whole);
   copy_rows(entry.piece, whole, own.begin);
-  whole.impl()->storage = Ref<Storage>();
+  free_whole(whole);
 }
 
 const Tensor* ShardedState::piece(const Tensor& tensor) const {
@@ -79,7 +92,7 @@ void ShardedState::show(const Tensor& tensor, Comm& comm) const {
 }
 
 void ShardedState::hide(const Tensor& tensor) const {
-  if (find(tensor) != nullptr) tensor.impl()->storage = Ref<Storage>();
+  if (find(tensor) != nullptr) free_whole(tensor);
 }
 
 }  // namespace starling::dist

@@ -419,14 +419,25 @@ Evaluation FitRun::evaluate() {
 
 std::optional<Evaluation> FitRun::evaluate_on_ranks(const std::function<bool()>& stop) {
   const dist::Pulse::Doing doing(pulse(), "evaluation");
-  const bool shows = strategy().shows_to_evaluate() && !shown_;
-  if (shows) strategy().show();
-  const bool equal = shows || shown_ || strategy().settled() || strategy().settles_to_evaluate();  // has just settled
+  if (shown_ || !strategy().shows_to_evaluate())
+    return evaluate_here(stop, shown_ || strategy().settled() || strategy().settles_to_evaluate());  // has just settled
+  try {
+    strategy().show();
+    auto made = evaluate_here(stop, true);
+    strategy().unshow();
+    return made;
+  } catch (...) {
+    // Pieces need no other rank to hide them; elsewhere this one is not to wait for ranks that may not come.
+    if (strategy().sharded() != nullptr) strategy().unshow();
+    throw;
+  }
+}
+
+// `equal`: all ranks evaluate the same weights.
+std::optional<Evaluation> FitRun::evaluate_here(const std::function<bool()>& stop, bool equal) {
   // Each rank has its own batch statistics; rank 0's are the model's.
   if (equal) parts_.link->broadcast(trained_state().buffers);
-  auto made = parts_.evaluator.evaluate_unless(stop, test_, plan_.class_names, *parts_.link, equal);
-  if (shows) strategy().unshow();
-  return made;
+  return parts_.evaluator.evaluate_unless(stop, test_, plan_.class_names, *parts_.link, equal);
 }
 
 void FitRun::report(const std::string& name, double value) { evaluation_.metrics[name] = state_.metrics[name] = value; }

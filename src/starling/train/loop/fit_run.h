@@ -111,6 +111,7 @@ class FitRun final : public Run {
   bool evaluate_now();
   std::optional<Evaluation> evaluate_unless_stopped();
   std::optional<Evaluation> evaluate_on_ranks(const std::function<bool()>& stop);
+  std::optional<Evaluation> evaluate_here(const std::function<bool()>& stop, bool equal);
   dist::Pulse* pulse() const { return parts_.link ? parts_.link->pulse() : nullptr; }
   void progress() const {
     if (parts_.link) parts_.link->progress();
