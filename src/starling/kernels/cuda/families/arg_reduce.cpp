@@ -1,6 +1,5 @@
-#include <algorithm>
-
 #include "starling/kernels/cuda/stages.h"
+#include "starling/kernels/cuda/term_walk.h"
 #include "starling/ops/api/reduce.h"
 #include "starling/ops/def/reduce.h"
 
@@ -14,26 +13,13 @@ auto planner(bool largest) {
     const char* type = cuda::c_type(x.dtype);
     if (!type) return nullptr;
     const Shape axes = op::reduced_axes(request.attrs.as<op::ReduceAttrs>().axes, x.shape.rank(), "reduce");
-    Shape kept;
-    std::string base = "0ll", place = "0ll", decoded;
-    std::int64_t terms = 1;
-    for (int d = x.shape.rank() - 1; d >= 0; --d) {
-      if (std::find(axes.begin(), axes.end(), d) == axes.end()) continue;
-      decoded += fmt::format("    const long long t{0} = r % {1}; r /= {1};\n", d, x.shape[d]);
-      place += fmt::format(" + t{} * {}ll", d, x.strides[d]);
-      terms *= x.shape[d];
-    }
-    for (int d = 0; d < x.shape.rank(); ++d) {
-      if (std::find(axes.begin(), axes.end(), d) != axes.end()) continue;
-      base += fmt::format(" + x{} * {}ll", kept.rank(), x.strides[d]);
-      kept.push_back(x.shape[d]);
-    }
+    const cuda::TermWalk walk = cuda::walk_terms(x, axes);
     const std::string body = fmt::format(
         "  const long long base = {};\n  {} best = 0; long long found = 0;\n"
         "  for (long long j = 0; j < {}ll; ++j) {{\n    long long r = j;\n{}    const auto v = a0[base + {}];\n"
         "    if (j == 0 || v {} best || (v != v && best == best)) {{ best = v; found = j; }}\n  }}\n  o0[i] = found;",
-        base, type, terms, decoded, place, largest ? ">" : "<");
-    return cuda::plan_code({kept, {type}, {"long long"}, body, {}});
+        walk.base, type, walk.terms, walk.decoded, walk.place, largest ? ">" : "<");
+    return cuda::plan_code({walk.kept, {type}, {"long long"}, body, {}});
   };
 }
 

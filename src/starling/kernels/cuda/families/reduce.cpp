@@ -5,6 +5,7 @@
 #include "starling/kernels/cuda/device/reduce.h"
 #include "starling/kernels/cuda/stages.h"
 #include "starling/kernels/cuda/stream.h"
+#include "starling/kernels/cuda/term_walk.h"
 #include "starling/kernels/kernel_table.h"
 
 namespace starling::kernels {
@@ -156,27 +157,14 @@ auto backward_planner(bool largest) {
     const char* type = cuda::c_type(x.dtype);
     if (!type) return nullptr;
     const Shape axes = op::reduced_axes(request.attrs.as<op::ReduceAttrs>().axes, x.shape.rank(), "reduce");
-    Shape kept;
-    std::string base = "0ll", place = "0ll", decoded;
-    std::int64_t terms = 1;
-    for (int d = x.shape.rank() - 1; d >= 0; --d) {
-      if (std::find(axes.begin(), axes.end(), d) == axes.end()) continue;
-      decoded += fmt::format("    const long long t{0} = r % {1}; r /= {1};\n", d, x.shape[d]);
-      place += fmt::format(" + t{} * {}ll", d, x.strides[d]);
-      terms *= x.shape[d];
-    }
-    for (int d = 0; d < x.shape.rank(); ++d) {
-      if (std::find(axes.begin(), axes.end(), d) != axes.end()) continue;
-      base += fmt::format(" + x{} * {}ll", kept.rank(), x.strides[d]);
-      kept.push_back(x.shape[d]);
-    }
+    const cuda::TermWalk walk = cuda::walk_terms(x, axes);
     const std::string body = fmt::format(
         "  const long long base = {};\n  bool given = false;\n  for (long long j = 0; j < {}ll; ++j) {{\n"
         "    long long r = j;\n{}    const long long at = base + {};\n    const {} v = a1[at];\n"
         "    const bool wins = !given && (v {} a2[i] || v != v);\n    given = given || wins;\n"
         "    o0[at] = wins ? a0[i] : ({})0;\n  }}",
-        base, terms, decoded, place, type, largest ? ">=" : "<=", type);
-    return cuda::plan_code({kept, {type, type, type}, {type}, body, {}});
+        walk.base, walk.terms, walk.decoded, walk.place, type, largest ? ">=" : "<=", type);
+    return cuda::plan_code({walk.kept, {type, type, type}, {type}, body, {}});
   };
 }
 
