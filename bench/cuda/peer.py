@@ -2,11 +2,13 @@
 """PyTorch's training step on a GPU, the whole of it captured in one CUDA graph: one JSON line per net and mode.
 
 Modes: graph-fused and graph-foreach (eager code, captured, with that optimizer), graph-channels-last (of CNNs: graph-fused
-with pictures and filters in that order) and graph-compiled (torch.compile's code, captured, fused optimizer). Products and
-convolutions in tf32, SGD with momentum 0.9, as ours.
+with pictures and filters in that order), graph-compiled (network and loss by torch.compile, captured, fused optimizer) and
+graph-compiled-channels-last (of CNNs: both). Products and convolutions in tf32, or in 16 bits by autocast with --precision;
+SGD with momentum 0.9, as ours. --phase forward measures inference.
 """
 
 import argparse
+import gc
 import json
 import pathlib
 import statistics
@@ -19,27 +21,39 @@ from peer import nets  # noqa: E402
 from peer.catalogue import NETS, with_batch  # noqa: E402
 from peer.clock import percentile  # noqa: E402
 
-MODES = ["graph-fused", "graph-foreach", "graph-channels-last", "graph-compiled"]
+MODES = ["graph-fused", "graph-foreach", "graph-channels-last", "graph-compiled", "graph-compiled-channels-last"]
+TYPES = {"bf16": torch.bfloat16, "f16": torch.float16}
 WARM_UP_STEPS = 5
 REPLAYS_PER_SAMPLE = 20
 
 
-def captured_step(net: str, batch: int, mode: str):
-    """A function that replays one training step."""
+def captured_step(net: str, batch: int, mode: str, precision: str, phase: str):
+    """A function that replays one training step, or forward pass."""
     device = torch.device("cuda")
     model = nets.build(net).to(device)
     x, y = (field.to(device) for field in nets.random_batch(with_batch(net, batch)))
-    if mode == "graph-channels-last":
+    if mode.endswith("channels-last"):
         model, x = model.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
     fast = {"foreach": True} if mode == "graph-foreach" else {"fused": True}
+    model.train(phase == "train")
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, **fast)
 
-    def loss_of(x, y):
-        return nets.loss(model(x), y)
+    def autocast():
+        return torch.autocast("cuda", TYPES.get(precision, torch.bfloat16), enabled=precision != "f32", cache_enabled=False)
 
-    loss_of = torch.compile(loss_of) if mode == "graph-compiled" else loss_of
+    def loss_of(x, y):
+        with autocast():
+            return nets.loss(model(x), y) if phase == "train" else model(x)
+
+    loss_of = torch.compile(loss_of) if mode.startswith("graph-compiled") else loss_of
+
+    def forward():
+        with torch.no_grad():
+            return loss_of(x, y).float().sum()
 
     def step():
+        if phase == "forward":
+            return forward()
         optimizer.zero_grad(set_to_none=True)
         loss = loss_of(x, y)
         loss.backward()
@@ -79,11 +93,16 @@ def timed(replay, samples: int) -> dict:
     return {"step_ms": statistics.median(times), "p10_ms": percentile(times, 0.1), "steps": samples * REPLAYS_PER_SAMPLE}
 
 
-def measured(net: str, batch: int, mode: str, samples: int) -> dict:
-    row = {"who": "pytorch", "net": net, "batch": batch, "mode": mode, "device": torch.cuda.get_device_name(),
-           "version": torch.__version__}
+def measured(net: str, batch: int, mode: str, options) -> dict:
+    row = {"who": "pytorch", "net": net, "batch": batch, "dtype": options.precision, "phase": options.phase, "mode": mode,
+           "device": torch.cuda.get_device_name(), "version": torch.__version__}
+    torch._dynamo.reset()
+    gc.collect()
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
     try:
-        return row | timed(captured_step(net, batch, mode), samples)
+        row |= timed(captured_step(net, batch, mode, options.precision, options.phase), options.samples)
+        return row | {"peak_bytes": torch.cuda.max_memory_allocated(), "reserved_bytes": torch.cuda.max_memory_reserved()}
     except Exception as error:  # a mode that this installation cannot run is reported, not hidden
         return row | {"error": f"{type(error).__name__}: {str(error)[:300]}"}
 
@@ -94,15 +113,17 @@ def main() -> None:
     parser.add_argument("--modes", default=",".join(MODES))
     parser.add_argument("--batch", type=int, default=0, help="0: as published")
     parser.add_argument("--samples", type=int, default=200)
+    parser.add_argument("--precision", default="f32", choices=["f32", *TYPES])
+    parser.add_argument("--phase", default="train", choices=["train", "forward"])
     args = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = True
     torch.backends.cudnn.allow_tf32 = True
     for net in args.nets.split(","):
         for mode in args.modes.split(","):
-            if mode == "graph-channels-last" and not NETS[net].is_cnn:
+            if mode.endswith("channels-last") and not NETS[net].is_cnn:
                 continue
             torch.manual_seed(7)
-            print(json.dumps(measured(net, args.batch or NETS[net].batch, mode, args.samples)), flush=True)
+            print(json.dumps(measured(net, args.batch or NETS[net].batch, mode, args)), flush=True)
 
 
 if __name__ == "__main__":

@@ -78,6 +78,38 @@ TEST(CudaElementwise, ChainsCompileToOneKernel) {
   EXPECT_FALSE(cuda::compile_source(cuda::chain_source(chain), "sm_90").empty());
 }
 
+// Sixteen-bit floats beside f32, neighbours taken eight at a time, a column's value for all, and every other element.
+TEST(CudaElementwise, ChainsOfHalvesCompile) {
+  for (const DType half : {DType::bf16, DType::f16}) {
+    const cuda::Chain chain{
+        .shape = {512, 1024},
+        .operands = {{half, {1024, 1}}, {DType::f32, {0, 1}}, {half, {1, 0}}, {DType::f32, {2048, 2}}},
+        .steps = {{"a + b", {0, 1}, DType::f32, {}},
+                  {"a * b", {4, 2}, half, {}},
+                  {"a > b ? a : T(0)", {5, 3}, DType::f32, {}},
+                  {"p * tanh(a)", {6}, half, {0.5}}},
+        .outputs = {7, 4}};
+    const std::string source = cuda::chain_source(chain);
+    EXPECT_NE(source.find("Pack"), std::string::npos);
+    EXPECT_FALSE(cuda::compile_source(source, "sm_90").empty());
+    cuda::ChainFold fold{{{512, 1024}, {{half, {1024, 1}}}, {{"a", {0}, half, {}}}, {1}}, {1}, cuda::Fold::mean};
+    EXPECT_FALSE(cuda::compile_source(cuda::fold_source(fold), "sm_90").empty());
+  }
+}
+
+// Results that lie channels last are written in the order of memory, with the channels as neighbours.
+TEST(CudaElementwise, ChainsFollowTheOrderOfTheirResults) {
+  const Shape strides{64 * 49, 1, 7 * 64, 64};
+  const cuda::Chain chain = cuda::in_order_of({.shape = {8, 64, 7, 7},
+                                               .operands = {{DType::bf16, strides}},
+                                               .steps = {{"-a", {0}, DType::bf16, {}}},
+                                               .outputs = {1}},
+                                              strides);
+  EXPECT_EQ(chain.shape, (Shape{8, 7, 7, 64}));
+  EXPECT_EQ(chain.operands[0].strides, contiguous_strides(chain.shape));
+  EXPECT_FALSE(cuda::compile_source(cuda::chain_source(chain), "sm_90").empty());
+}
+
 TEST(CudaElementwise, SaysWhatIsWrongWithAnExpression) {
   try {
     cuda::compile_source(cuda::chain_source(alone("no_such_function(a)", 1, DType::f32, DType::f32)), "sm_90");

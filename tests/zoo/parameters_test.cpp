@@ -70,6 +70,8 @@ TEST(ZooParameters, SequenceModelsAddUp) {
   // two embeddings, six blocks (two norms, four projections), a norm, a head without bias
   const std::int64_t w = 384, block = 2 * 2 * w + (3 * w * w + 3 * w) + (w * w + w) + (8 * w * w + 5 * w);
   EXPECT_EQ(count("gpt"), 65 * w + 256 * w + 6 * block + 2 * w + 65 * w);
+  // GPT-2's 124 million, with 47 more rows of the embedding, which is the head too
+  EXPECT_EQ(count("gpt2"), 124'439'808 + 47 * 768);
 }
 
 // The table in docs/zoo.md matches the networks.

@@ -17,7 +17,10 @@ namespace starling::kernels {
 
 void register_reference_kernels(KernelTable& into);
 void register_cpu_kernels(KernelTable& into);
-void register_device_kernels(KernelTable& into);  // cuda/register.cpp or no_cuda.cpp
+// cuda/register.cpp or no_cuda.cpp
+void register_device_kernels(KernelTable& into);
+// Plan of a kernel for dense f32 operands and results, with conversions on the device before and after it.
+Planned plan_converted(std::span<const ArgDesc> in, std::span<const ArgDesc> out, PlanFn plan);
 
 void KernelTable::add(std::string_view op, DeviceKind device, Kernel kernel) {
   by_device_[static_cast<std::size_t>(device)][find_op(op).id].push_back(std::move(kernel));
@@ -88,8 +91,11 @@ Planned plan_kernel(const OpDef& op, DeviceKind device, const Attrs& attrs, std:
     if (options.reference_only && which == fast) continue;
     Planned planned = plan_by(which, in, out);
     if (planned.plan) return planned;
-    if (device != DeviceKind::cpu || !has_halves(in, out)) continue;
-    planned = plan_widened(in, out, [&](auto from, auto to) { return plan_by(which, from, to); });
+    const auto inner = [&](auto from, auto to) { return plan_by(which, from, to); };
+    if (device == DeviceKind::cuda && which == fast)
+      planned = plan_converted(in, out, inner);
+    else if (device == DeviceKind::cpu && has_halves(in, out))
+      planned = plan_widened(in, out, inner);
     if (planned.plan) return planned;
   }
   fail("[{}] expected a kernel for {}({}) on {}, got none", op.name, op.name, describe(in), name(device));

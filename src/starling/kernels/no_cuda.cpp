@@ -1,7 +1,13 @@
 #include "starling/kernels/kernel_table.h"
+#include "starling/kernels/storable.h"
+#include "starling/kernels/widen.h"
 
 namespace starling::kernels {
 
 void register_device_kernels(KernelTable&) {}
+
+Planned plan_converted(std::span<const ArgDesc>, std::span<const ArgDesc>, PlanFn) { return {}; }
+
+const Storable* find_storable(const OpDef&, DeviceKind) { return nullptr; }
 
 }  // namespace starling::kernels

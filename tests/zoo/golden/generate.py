@@ -315,7 +315,8 @@ def gpt(n, ids):
         a, t = f"block{i}.attend.body", f"block{i}.think.body"
         x = x + attention(n, n.ln(x, a + ".norm"), a + ".attention", n.options["heads"], causal=True)
         x = x + n.fc(F.gelu(n.fc(n.ln(x, t + ".norm"), t + ".fc1")), t + ".fc2")
-    return n.fc(n.ln(x, "norm"), "head")
+    x = n.ln(x, "norm")
+    return F.linear(x, n.p["embed.token.weight"]) if n.options["tied"] else n.fc(x, "head")
 
 
 def transformer(n, ids):
@@ -385,7 +386,7 @@ NETS = {
     "mobilenet_v2": inverted(RELU6, MOBILE, False), "efficientnet_b0": inverted(F.silu, EFFICIENT, True), "unet": unet,
     "local_image": local_image, "stacked_autoencoder": autoencoder(True), "denoising_autoencoder": autoencoder(False),
     "conv_autoencoder": conv_autoencoder, "vae": vae, "rbm": rbm, "lstm": classifier("lstm"), "gru": classifier("gru"),
-    "lstm_lm": language_model("lstm"), "gru_lm": language_model("gru"), "gpt": gpt, "transformer": transformer,
+    "lstm_lm": language_model("lstm"), "gru_lm": language_model("gru"), "gpt": gpt, "gpt2": gpt, "transformer": transformer,
     "seq2seq": seq2seq,
     **{f"vgg{k}{'_bn' if norm else ''}": vgg(d, norm) for k, d in DEPTHS.items() for norm in (False, True)},
 }

@@ -4,16 +4,26 @@
 #include "starling/graph/pass.h"
 #include "starling/graph/rewriter.h"
 #include "starling/graph/splice.h"
+#include "starling/ops/def/creation.h"
 #include "starling/ops/def/registry.h"
 
 namespace starling::graph::passes {
 namespace {
 
-// Training batch norm, a residual and the following relu, run as one so that y is written once.
+// Training batch norm, a residual and the following relu, run as one so that y is written once. Under mixed precision
+// on a GPU a cast to 16 bits stands between.
 struct Forward {
   NodeId norm, relu;
   NodeId add = -1;
+  NodeId cast = -1;
   ValueId residual = -1;
+  std::vector<NodeId> parts() const {
+    std::vector<NodeId> all;
+    for (NodeId part : {norm, cast, add, relu}) {
+      if (part >= 0) all.push_back(part);
+    }
+    return all;
+  }
 };
 
 class Rewrite {
@@ -60,12 +70,23 @@ class Rewrite {
     return inside > 1;
   }
   bool same_place(NodeId a, NodeId b) const {
+    const DeviceKind kind = node(a).device.kind;
     return node(a).device == node(b).device && node(a).lane == node(b).lane && node(b).after.empty() &&
-           node(a).device.kind == DeviceKind::cpu;
+           (kind == DeviceKind::cpu || kind == DeviceKind::cuda);
   }
 
-  // Normalisation with weight and bias whose y is read by this node alone.
-  NodeId norm_for(ValueId y, NodeId reader) const {
+  // Cast on a GPU that makes this value for `reader` alone; else -1.
+  NodeId cast_for(ValueId id, NodeId reader) const {
+    const NodeId maker = graph_.value(id).node;
+    const bool fits = is_op(node(maker), "cast") && node(maker).device.kind == DeviceKind::cuda &&
+                      only_reader(id) == reader && same_place(maker, reader) && node(maker).after.empty();
+    return fits ? maker : -1;
+  }
+
+  // Normalisation with weight and bias whose y is read by this node alone, maybe through a cast.
+  NodeId norm_for(ValueId y, NodeId reader, NodeId& cast) const {
+    cast = cast_for(y, reader);
+    if (cast >= 0) reader = cast, y = node(cast).in[0];
     const NodeId maker = graph_.value(y).node;
     const Node& norm = node(maker);
     const bool fits = is_op(norm, "batch_norm_train") && norm.in.size() == 3 && y == norm.out[0] &&
@@ -76,30 +97,27 @@ class Rewrite {
   void find_forward(NodeId id) {
     if (!is_op(node(id), "relu")) return;
     const ValueId x = node(id).in[0];
-    Forward found{norm_for(x, id), id};
+    Forward found{-1, id};
+    found.norm = norm_for(x, id, found.cast);
     const NodeId add = graph_.value(x).node;
     if (found.norm < 0 && is_op(node(add), "add") && only_reader(x) == id && same_place(add, id)) {
       found.add = add;
       for (int side : {0, 1}) {
         const ValueId y = node(add).in[at(side)], other = node(add).in[at(1 - side)];
         if (found.norm >= 0 || y == other || type(other) != type(y)) continue;
-        found.norm = norm_for(y, add);
+        found.norm = norm_for(y, add, found.cast);
         found.residual = other;
       }
     }
     if (found.norm < 0) return;
     const std::vector<NodeId> kept = place_;
-    for (NodeId part : {found.norm, found.add, found.relu}) {
-      if (part >= 0) place_[at(part)] = found.norm;
-    }
+    for (NodeId part : found.parts()) place_[at(part)] = found.norm;
     // If the residual depends on the statistics they cannot run as one.
     if (found.residual >= 0 && grouped_order(before_, place_).size() != places()) {
       place_ = kept;
       return;
     }
-    for (NodeId part : {found.norm, found.add, found.relu}) {
-      if (part >= 0) forward_[at(part)] = static_cast<int>(found_.size());
-    }
+    for (NodeId part : found.parts()) forward_[at(part)] = static_cast<int>(found_.size());
     found_.push_back(found);
   }
 
@@ -113,38 +131,58 @@ class Rewrite {
     static const OpDef& op = find_op("batch_norm_relu");
     const Node& norm = node(found.norm);
     auto in = rewriter_.map({norm.in.data(), norm.in.size()});
-    if (found.residual >= 0) in.push_back(rewriter_.map(found.residual));
+    const DType wide = type(norm.in[0]).dtype;
+    if (found.residual >= 0) in.push_back(cast(rewriter_.map(found.residual), wide, found.norm));
     const NodeId made = rewriter_.emit(op, {in.data(), in.size()}, norm.attrs, found.norm);
-    for (NodeId part : {found.norm, found.add, found.relu}) {
-      if (part >= 0) rewriter_.stands_for(part, made);
-    }
-    const auto& out = rewriter_.to().node(made).out;
+    for (NodeId part : found.parts()) rewriter_.stands_for(part, made);
     const ValueId old[] = {node(found.relu).out[0], norm.out[1], norm.out[2]};
     for (std::size_t i = 0; i < 3; ++i) {
-      rewriter_.set(old[i], out[i]);
-      rewriter_.to().value(out[i]).layouts = graph_.value(old[i]).layouts;
+      const ValueId out = cast(rewriter_.to().node(made).out[i], type(old[i]).dtype, found.relu);
+      rewriter_.set(old[i], out);
+      rewriter_.to().value(out).layouts = graph_.value(old[i]).layouts;
     }
+  }
+
+  ValueId cast(ValueId id, DType dtype, NodeId like) {
+    if (rewriter_.to().value(id).type.dtype == dtype) return id;
+    return rewriter_.to().node(rewriter_.emit(find_op("cast"), {&id, 1}, op::CastAttrs{dtype}, like)).out[0];
   }
 
   // Gradient of a relu that is read only by the gradient of a normalisation.
   NodeId backward_of(NodeId id) const {
     if (!is_op(node(id), "relu_backward")) return -1;
-    const NodeId reader = only_reader(node(id).out[0]);
+    ValueId slope = node(id).out[0];
+    NodeId reader = only_reader(slope);
+    if (reader >= 0 && is_op(node(reader), "cast") && node(reader).device.kind == DeviceKind::cuda &&
+        only_reader(node(reader).out[0]) >= 0 && same_place(reader, only_reader(node(reader).out[0]))) {
+      slope = node(reader).out[0];
+      reader = only_reader(slope);
+    }
     if (reader < 0 || !is_op(node(reader), "batch_norm_train_backward") || node(reader).in.size() != 5) return -1;
-    const bool masks = node(reader).in[0] == node(id).out[0] && type(node(id).in[0]) == type(node(id).in[1]);
-    return masks && floats_in_space(node(id).out[0]) && same_place(id, reader) && node(id).after.empty() ? reader : -1;
+    const bool masks = node(reader).in[0] == slope && type(node(id).in[0]) == type(node(id).in[1]);
+    return masks && floats_in_space(slope) && same_place(id, reader) && node(id).after.empty() ? reader : -1;
   }
-  bool goes_into_backward(NodeId id) const { return backward_of(id) >= 0; }
+  // True for the gradient of a relu, and a cast of it, that a normalisation's takes over.
+  bool goes_into_backward(NodeId id) const {
+    if (!is_op(node(id), "cast")) return backward_of(id) >= 0;
+    const NodeId reader = only_reader(node(id).out[0]);
+    return reader >= 0 && backward_of(graph_.value(node(id).in[0]).node) == reader;
+  }
 
   bool emit_backward(NodeId id) {
     if (!is_op(node(id), "batch_norm_train_backward")) return false;
-    const NodeId relu = graph_.value(node(id).in[0]).node;
+    NodeId relu = graph_.value(node(id).in[0]).node;
+    const NodeId between = is_op(node(relu), "cast") ? relu : -1;
+    if (between >= 0) relu = graph_.value(node(relu).in[0]).node;
     if (backward_of(relu) != id) return false;
     static const OpDef& op = find_op("batch_norm_relu_backward");
-    SmallVector<ValueId, 4> in = rewriter_.map({node(relu).in.data(), node(relu).in.size()});
+    const DType wide = type(node(id).in[1]).dtype;
+    SmallVector<ValueId, 4> in;
+    for (ValueId operand : node(relu).in) in.push_back(cast(rewriter_.map(operand), wide, id));
     for (std::size_t i = 1; i < 5; ++i) in.push_back(rewriter_.map(node(id).in[i]));
     const NodeId made = rewriter_.emit(op, {in.data(), in.size()}, node(id).attrs, id);
     rewriter_.stands_for(relu, made);
+    if (between >= 0) rewriter_.stands_for(between, made);
     for (std::size_t i = 0; i < 3; ++i) {
       const ValueId fresh = rewriter_.to().node(made).out[i];
       rewriter_.set(node(id).out[i], fresh);

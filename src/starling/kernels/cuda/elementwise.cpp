@@ -40,6 +40,23 @@ std::string literal(double value) {
   return fmt::format("__longlong_as_double({}ll)", std::bit_cast<std::int64_t>(value));
 }
 
+const char* stored_type(DType dtype) {
+  return dtype == DType::bf16 ? "BF16" : dtype == DType::f16 ? "F16" : c_type(dtype);
+}
+
+const char* value_type(DType dtype) { return is_half(dtype) ? "float" : c_type(dtype); }
+
+const char* half_types() {
+  return "struct BF16 {\n  unsigned short bits;\n  BF16() = default;\n"
+         "  __device__ BF16(float v) { asm(\"cvt.rn.bf16.f32 %0, %1;\" : \"=h\"(bits) : \"f\"(v)); }\n"
+         "  __device__ operator float() const { return __uint_as_float((unsigned)bits << 16); }\n};\n"
+         "struct F16 {\n  unsigned short bits;\n  F16() = default;\n"
+         "  __device__ F16(float v) { asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(bits) : \"f\"(v)); }\n"
+         "  __device__ operator float() const { float v; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(v) : \"h\"(bits)); "
+         "return "
+         "v; }\n};\n";
+}
+
 namespace {
 
 struct Expressions {
@@ -74,18 +91,28 @@ std::string step_function(const Chain& chain, std::size_t s) {
   const Chain::Step& step = chain.steps[s];
   std::string parameters;
   for (std::size_t i = 0; i < step.in.size(); ++i) {
-    parameters += fmt::format("{}{} {}", i ? ", " : "", c_type(dtype_of_value(chain, step.in[i])), "abc"[i]);
+    parameters += fmt::format("{}{} {}", i ? ", " : "", value_type(dtype_of_value(chain, step.in[i])), "abc"[i]);
   }
   const DType type = step.in.empty() ? step.dtype : dtype_of_value(chain, step.in.back());
   std::string constants;
   for (std::size_t i = 0; i < step.attributes.size(); ++i)
-    constants += fmt::format("const {} {} = {}; ", type == DType::f32 ? "float" : "double", "pq"[i],
+    constants += fmt::format("const {} {} = {}; ", type == DType::f32 || is_half(type) ? "float" : "double", "pq"[i],
                              literal(step.attributes[i]));
   return fmt::format("static __device__ __forceinline__ {0} f{1}({2}) {{ typedef {3} T; {4}return ({0})({5}); }}\n",
-                     c_type(step.dtype), s, parameters, c_type(type), constants, step.expression);
+                     value_type(step.dtype), s, parameters, value_type(type), constants, step.expression);
 }
 
 bool is_linear(const Chain& chain, const Shape& strides) { return is_contiguous(chain.shape, strides); }
+
+bool reads_halves(const Chain& chain) {
+  for (const auto& operand : chain.operands) {
+    if (is_half(operand.dtype)) return true;
+  }
+  for (const auto& step : chain.steps) {
+    if (is_half(step.dtype)) return true;
+  }
+  return false;
+}
 
 // Code for the offset of an operand's element: sum of coordinate times stride.
 std::string place(const Chain& chain, const Shape& strides, bool by_number = true) {
@@ -111,20 +138,26 @@ std::string coordinates(const Chain& chain) {
   return text;
 }
 
+// Values of the steps.
+std::string step_code(const Chain& chain) {
+  std::string text;
+  for (std::size_t s = 0; s < chain.steps.size(); ++s) {
+    std::string arguments;
+    for (int value : chain.steps[s].in) arguments += (arguments.empty() ? "" : ", ") + value_name(value);
+    text += fmt::format("    const {} v{} = f{}({});\n", value_type(chain.steps[s].dtype), chain.operands.size() + s, s,
+                        arguments);
+  }
+  return text;
+}
+
 // Loads of operands and values of steps.
 std::string value_code(const Chain& chain, bool by_number) {
   std::string text;
   for (std::size_t k = 0; k < chain.operands.size(); ++k) {
-    text += fmt::format("    const {} v{} = a{}[{}];\n", c_type(chain.operands[k].dtype), k, k,
+    text += fmt::format("    const {} v{} = a{}[{}];\n", value_type(chain.operands[k].dtype), k, k,
                         place(chain, chain.operands[k].strides, by_number));
   }
-  for (std::size_t s = 0; s < chain.steps.size(); ++s) {
-    std::string arguments;
-    for (int value : chain.steps[s].in) arguments += (arguments.empty() ? "" : ", ") + value_name(value);
-    text += fmt::format("    const {} v{} = f{}({});\n", c_type(chain.steps[s].dtype), chain.operands.size() + s, s,
-                        arguments);
-  }
-  return text;
+  return text + step_code(chain);
 }
 
 std::string element_code(const Chain& chain) {
@@ -145,21 +178,106 @@ Chain chain_of(const kernels::PlanRequest& request, const std::string& expressio
     chain.operands.push_back({in.dtype, kernels::broadcast_strides(in.shape, in.strides, chain.shape)});
   }
   chain.outputs = {static_cast<int>(chain.operands.size())};
+  return in_order_of(std::move(chain), request.out[0].strides);
+}
+
+std::string head(const Chain& chain, int threads);
+
+// Elements that a thread takes at once: neighbours, read and written by 16 bytes where they are aligned. 1: not at all.
+int pack_of(const Chain& chain) {
+  constexpr std::int64_t kLeast = 1 << 15;
+  bool halves = false;
+  for (const auto& operand : chain.operands) halves = halves || is_half(operand.dtype);
+  for (int value : chain.outputs) halves = halves || is_half(dtype_of_value(chain, value));
+  const int pack = halves ? 8 : 4;
+  const bool fits = chain.shape.rank() > 0 && chain.shape.back() % pack == 0 && chain.shape.numel() >= kLeast;
+  return fits ? pack : 1;
+}
+
+// Loads of a pack's operands as p0, p1, …: a vector, one value for all, or value by value.
+std::string pack_loads(const Chain& chain) {
+  std::string text;
+  for (std::size_t k = 0; k < chain.operands.size(); ++k) {
+    const auto& operand = chain.operands[k];
+    const std::string from = place(chain, operand.strides), type = stored_type(operand.dtype);
+    const std::int64_t last = operand.strides.back();
+    if (last == 1) {
+      text += fmt::format("  const Pack<{0}> p{1} = load_pack(a{1} + ({2}));\n", type, k, from);
+    } else if (last == 0) {
+      text += fmt::format("  const {0} p{1} = a{1}[{2}];\n", type, k, from);
+    } else {
+      text += fmt::format(
+          "  Pack<{0}> p{1};\n  #pragma unroll\n  for (int k = 0; k < V; ++k) p{1}.at[k] = a{1}[({2}) + k * {3}];\n",
+          type, k, from, last);
+    }
+  }
+  return text;
+}
+
+// Kernel in which every thread takes one pack.
+std::string pack_source(const Chain& chain, int pack) {
+  std::string text =
+      fmt::format("  const Index i = ((Index)blockIdx.x * {} + threadIdx.x) * V;\n  if (i >= {}) return;\n",
+                  kChainThreads, chain.shape.numel());
+  text += coordinates(chain) + pack_loads(chain);
+  for (std::size_t o = 0; o < chain.outputs.size(); ++o)
+    text += fmt::format("  Pack<{}> q{};\n", stored_type(dtype_of_value(chain, chain.outputs[o])), o);
+  text += "  #pragma unroll\n  for (int k = 0; k < V; ++k) {\n";
+  for (std::size_t k = 0; k < chain.operands.size(); ++k) {
+    const auto& operand = chain.operands[k];
+    text += fmt::format("    const {} v{} = p{}{};\n", value_type(operand.dtype), k, k,
+                        operand.strides.back() == 0 ? "" : ".at[k]");
+  }
+  text += step_code(chain);
+  for (std::size_t o = 0; o < chain.outputs.size(); ++o)
+    text += fmt::format("    q{}.at[k] = {};\n", o, value_name(chain.outputs[o]));
+  text += "  }\n";
+  for (std::size_t o = 0; o < chain.outputs.size(); ++o) text += fmt::format("  store_pack(o{0} + i, q{0});\n", o);
+  const std::string tools = fmt::format(
+      "constexpr int V = {};\n"
+      "template <class T> struct alignas(sizeof(T) * V > 16 ? 16 : sizeof(T) * V) Pack {{ T at[V]; }};\n"
+      "template <class T> static __device__ __forceinline__ Pack<T> load_pack(const T* p) {{\n"
+      "  if ((unsigned long long)p % alignof(Pack<T>) == 0) return *(const Pack<T>*)p;\n"
+      "  Pack<T> v;\n  #pragma unroll\n  for (int k = 0; k < V; ++k) v.at[k] = p[k];\n  return v;\n}}\n"
+      "template <class T> static __device__ __forceinline__ void store_pack(T* p, const Pack<T>& v) {{\n"
+      "  if ((unsigned long long)p % alignof(Pack<T>) == 0) {{ *(Pack<T>*)p = v; return; }}\n"
+      "  #pragma unroll\n  for (int k = 0; k < V; ++k) p[k] = v.at[k];\n}}\n",
+      pack);
+  return tools + head(chain, kChainThreads) + text + "}\n";
+}
+
+// Fewest dimensions over which all operands have strides.
+Chain joined_dimensions(Chain chain) {
+  for (int d = chain.shape.rank() - 2; d >= 0; --d) {
+    if (chain.shape[d + 1] == 1) {
+      chain.shape.erase(d + 1);
+      for (auto& operand : chain.operands) operand.strides.erase(d + 1);
+      continue;
+    }
+    bool joins = true;
+    for (const auto& operand : chain.operands)
+      joins = joins && (chain.shape[d] == 1 || operand.strides[d] == operand.strides[d + 1] * chain.shape[d + 1]);
+    if (!joins) continue;
+    chain.shape[d + 1] *= chain.shape[d];
+    chain.shape.erase(d);
+    for (auto& operand : chain.operands) operand.strides.erase(d);
+  }
   return chain;
 }
 
 std::string head(const Chain& chain, int threads) {
   const auto n = chain.shape.numel();
   std::string text = fmt::format("typedef {} Index;\n", n < (std::int64_t{1} << 30) ? "unsigned" : "long long");
+  if (reads_halves(chain)) text += half_types();
   if (calls_functions(chain)) text += kFunctions;
   for (std::size_t s = 0; s < chain.steps.size(); ++s) text += step_function(chain, s);
   std::string parameters;
   const auto separator = [&] { return parameters.empty() ? "" : ", "; };
   for (std::size_t k = 0; k < chain.operands.size(); ++k) {
-    parameters += fmt::format("{}const {}* a{}", separator(), c_type(chain.operands[k].dtype), k);
+    parameters += fmt::format("{}const {}* a{}", separator(), stored_type(chain.operands[k].dtype), k);
   }
   for (std::size_t o = 0; o < chain.outputs.size(); ++o) {
-    parameters += fmt::format("{}{}* o{}", separator(), c_type(dtype_of_value(chain, chain.outputs[o])), o);
+    parameters += fmt::format("{}{}* o{}", separator(), stored_type(dtype_of_value(chain, chain.outputs[o])), o);
   }
   text += fmt::format("extern \"C\" __global__ void __launch_bounds__({}) run({}) {{\n", threads, parameters);
   // Programmatic dependent launch, as in device/launch.cuh.
@@ -179,9 +297,7 @@ std::string fold_coordinates(const ChainFold& fold, bool reduced, const char* of
 }
 
 // Type that a fold sums in: integers in 64 bits.
-const char* fold_type(DType dtype) {
-  return dtype == DType::f64 ? "double" : dtype == DType::f32 ? "float" : "long long";
-}
+const char* fold_type(DType dtype) { return dtype == DType::f64 ? "double" : is_float(dtype) ? "float" : "long long"; }
 
 const char* nothing_of(Fold fold, DType dtype) {
   const bool real = is_float(dtype);
@@ -204,10 +320,30 @@ const char* joined(Fold fold) {
 
 }  // namespace
 
-// Several elements per thread once the chip is full, so that several loads are in flight.
-int chain_elements(const Chain& chain) { return chain.shape.numel() >= (1 << 19) ? 4 : 1; }
+Chain in_order_of(Chain chain, const Shape& strides) {
+  if (is_contiguous(chain.shape, strides)) return chain;
+  std::vector<int> order;
+  for (int d = 0; d < chain.shape.rank(); ++d) order.push_back(d);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return strides[a] > strides[b]; });
+  const auto reordered = [&](const Shape& from) {
+    Shape to;
+    for (int d : order) to.push_back(from[d]);
+    return to;
+  };
+  chain.shape = reordered(chain.shape);
+  for (auto& operand : chain.operands) operand.strides = reordered(operand.strides);
+  return chain;
+}
 
-std::string chain_source(const Chain& chain) {
+// Several elements per thread once the chip is full, so that several loads are in flight.
+int chain_elements(const Chain& chain) {
+  const int pack = pack_of(joined_dimensions(chain));
+  return pack > 1 ? pack : chain.shape.numel() >= (1 << 19) ? 4 : 1;
+}
+
+std::string chain_source(const Chain& given) {
+  const Chain chain = joined_dimensions(given);
+  if (const int pack = pack_of(chain); pack > 1) return pack_source(chain, pack);
   const std::string loop = fmt::format(
       "  #pragma unroll\n  for (int e = 0; e < {0}; ++e) {{\n    const Index i = (Index)(blockIdx.x * {0} + e) * {1} + "
       "threadIdx.x;\n    if (i >= {2}) return;\n",
@@ -256,15 +392,15 @@ std::string fold_source(const ChainFold& fold) {
       "  if (threadIdx.x > 0) return;\n";
   text += fmt::format("  for (int w = 1; w < {}; ++w) total = join(total, shared[w]);\n", threads / 32);
   const std::string result = fold.fold == Fold::mean ? fmt::format("total / (A){}", terms) : "total";
-  return text + fmt::format("  o0[blockIdx.x] = ({})({});\n}}\n", c_type(dtype), result);
+  return text + fmt::format("  o0[blockIdx.x] = ({})({});\n}}\n", stored_type(dtype), result);
 }
 
 bool has_types(const Chain& chain) {
   for (const auto& operand : chain.operands) {
-    if (!c_type(operand.dtype)) return false;
+    if (!stored_type(operand.dtype)) return false;
   }
   for (const auto& step : chain.steps) {
-    if (!c_type(step.dtype)) return false;
+    if (!stored_type(step.dtype)) return false;
   }
   return true;
 }
@@ -272,6 +408,12 @@ bool has_types(const Chain& chain) {
 std::unique_ptr<kernels::Plan> plan_chain(const Chain& chain) {
   if (!has_types(chain)) return nullptr;
   return plan_stages({chain_stage(chain, plain_pointers(chain.operands.size(), chain.outputs.size()))});
+}
+
+kernels::Storable converts() {
+  kernels::Storable all;
+  all.narrow_in = all.narrow_out = all.images_in = all.images_out = kernels::each();
+  return all;
 }
 
 void add_elementwise(kernels::KernelTable& table, std::string_view op, std::string_view expression,
@@ -283,6 +425,7 @@ void add_elementwise(kernels::KernelTable& table, std::string_view op, std::stri
              [name = std::string(op)](const kernels::PlanRequest& request) -> std::unique_ptr<kernels::Plan> {
                return plan_chain(chain_of(request, *elementwise_expression(name, request.in.back().dtype)));
              }});
+  add_storable(std::string(op), converts());
 }
 
 const std::string* elementwise_expression(std::string_view op, DType dtype) {
@@ -293,10 +436,11 @@ const std::string* elementwise_expression(std::string_view op, DType dtype) {
 
 std::unique_ptr<kernels::Plan> plan_copy(const kernels::PlanRequest& request) {
   const kernels::ArgDesc& in = request.in[0];
-  return plan_chain({.shape = in.shape,
-                     .operands = {{in.dtype, in.strides}},
-                     .steps = {{"a", {0}, request.out[0].dtype, {}}},
-                     .outputs = {1}});
+  Chain chain{.shape = in.shape,
+              .operands = {{in.dtype, in.strides}},
+              .steps = {{"a", {0}, request.out[0].dtype, {}}},
+              .outputs = {1}};
+  return plan_chain(in.shape == request.out[0].shape ? in_order_of(std::move(chain), request.out[0].strides) : chain);
 }
 
 }  // namespace starling::cuda

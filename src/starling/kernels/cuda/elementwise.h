@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "starling/kernels/cuda/storage.h"
 #include "starling/kernels/kernel_table.h"
 
 namespace starling::cuda {
@@ -20,6 +21,11 @@ const std::string* elementwise_expression(std::string_view op, DType dtype = DTy
 
 // C type of a dtype's values; null for f16 and bf16, which have no arithmetic here.
 const char* c_type(DType dtype);
+// C type in memory and of values computed with: BF16 and F16, which convert to and from float, and float for 16-bit
+// floats. Code with the first needs half_types() before it.
+const char* stored_type(DType dtype);
+const char* value_type(DType dtype);
+const char* half_types();
 // C type that moves a dtype's values unchanged.
 const char* moved_type(DType dtype);
 // Value by its bits, so that infinities and NaN need no names.
@@ -61,11 +67,17 @@ std::int64_t fold_results(const ChainFold& fold);
 std::int64_t fold_terms(const ChainFold& fold);
 int fold_threads(const ChainFold& fold);
 
-// False where a dtype has no C type on the device (f16, bf16).
+// False where a dtype has no C type on the device.
 bool has_types(const Chain& chain);
+
+// The same chain with its dimensions in the order of these strides of the results: written contiguously then.
+Chain in_order_of(Chain chain, const Shape& strides);
 
 // Null where a dtype has no C type.
 std::unique_ptr<kernels::Plan> plan_chain(const Chain& chain);
+
+// Storage of kernels that are chains: any of it.
+kernels::Storable converts();
 
 // Copy of an operand's elements in row-major order, to another dtype or shape.
 std::unique_ptr<kernels::Plan> plan_copy(const kernels::PlanRequest& request);

@@ -2,6 +2,8 @@
 
 #include <cublasLt.h>
 
+#include <algorithm>
+
 #include "starling/kernels/cuda/stream.h"
 
 namespace starling::cuda {
@@ -25,8 +27,8 @@ cublasLtHandle_t handle() {
   return made;
 }
 
-// Alignment that the library's algorithms may assume. Views of tensors may begin at any float: those use our own
-// kernel.
+// Alignment that the library's algorithms may assume. Views of tensors may begin at any element: those use our own
+// kernel or, of 16-bit floats, an algorithm that assumes nothing.
 constexpr std::uint32_t kAlignment = 16;
 constexpr device::GemmCut kUnaligned{.tile = 4, .split = 1};
 
@@ -51,19 +53,25 @@ cublasLtEpilogue_t library_epilogue(const ProductSpec& spec) {
   return relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
+cudaDataType_t library_type(DType dtype) {
+  return dtype == DType::bf16 ? CUDA_R_16BF : dtype == DType::f16 ? CUDA_R_16F : CUDA_R_32F;
+}
+
 // Row-major c = a · b is column-major cᵀ = bᵀ · aᵀ: the library's first operand is b, and its bias runs along n.
 struct Problem {
   cublasLtMatmulDescOpaque_t product;
   cublasLtMatrixLayoutOpaque_t a, b, c;
 
   explicit Problem(const ProductSpec& s) {
-    check_lt(cublasLtMatmulDescInit(&product, CUBLAS_COMPUTE_32F_FAST_TF32, CUDA_R_32F), "describing a product");
+    const auto compute = s.dtype == DType::f32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    check_lt(cublasLtMatmulDescInit(&product, compute, CUDA_R_32F), "describing a product");
     set(CUBLASLT_MATMUL_DESC_TRANSA, s.trans_b ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(CUBLASLT_MATMUL_DESC_TRANSB, s.trans_a ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, library_epilogue(s));
-    describe(b, s.trans_b ? s.k : s.n, s.trans_b ? s.n : s.k);
-    describe(a, s.trans_a ? s.m : s.k, s.trans_a ? s.k : s.m);
-    describe(c, s.n, s.m);
+    if (s.bias) set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, library_type(s.dtype));
+    describe(b, s.dtype, s.trans_b ? s.k : s.n, s.trans_b ? s.n : s.k);
+    describe(a, s.dtype, s.trans_a ? s.m : s.k, s.trans_a ? s.k : s.m);
+    describe(c, s.result, s.n, s.m);
   }
 
   template <class T>
@@ -72,18 +80,29 @@ struct Problem {
   }
 
  private:
-  static void describe(cublasLtMatrixLayoutOpaque_t& to, int rows, int columns) {
-    check_lt(cublasLtMatrixLayoutInit(&to, CUDA_R_32F, static_cast<std::uint64_t>(rows),
+  static void describe(cublasLtMatrixLayoutOpaque_t& to, DType dtype, int rows, int columns) {
+    check_lt(cublasLtMatrixLayoutInit(&to, library_type(dtype), static_cast<std::uint64_t>(rows),
                                       static_cast<std::uint64_t>(columns), rows),
              "describing a matrix");
   }
 };
+
+std::vector<cublasLtMatmulHeuristicResult_t> algorithms(Problem problem, int most, std::uint32_t alignment);
 
 class LtProduct final : public Product {
  public:
   LtProduct(const ProductSpec& spec, const Problem& problem, const cublasLtMatmulHeuristicResult_t& found)
       : spec_(spec), problem_(problem), algorithm_(found.algo), workspace_(found.workspaceSize) {
     name = "cublaslt";
+    if (spec.dtype != DType::f32) {
+      check(finishes(spec), "[matmul] expected an epilogue that the library has for 16-bit floats, got another");
+      const auto anywhere = algorithms(problem, 1, size_of(spec.dtype));
+      check(!anywhere.empty(), "[matmul] expected an algorithm for unaligned operands, got none");
+      unaligned_ = anywhere[0].algo;
+      workspace_ = std::max(workspace_, anywhere[0].workspaceSize);
+      scratch_bytes = library_scratch(workspace_);
+      return;
+    }
     if (spec.epilogue == Epilogue::sgd)
       product_bytes_ = (static_cast<std::size_t>(spec.m) * static_cast<std::size_t>(spec.n) * 4 + 255) / 256 * 256;
     scratch_bytes = product_bytes_ + library_scratch(workspace_);
@@ -92,7 +111,8 @@ class LtProduct final : public Product {
   }
 
   void run(const device::Gemm& gemm, void* scratch, cudaStream_t stream) const override {
-    if (!is_aligned(gemm)) {
+    const bool aligned = is_aligned(gemm);
+    if (!aligned && spec_.dtype == DType::f32) {
       check_cuda(device::launch_gemm(gemm, {spec_.trans_a, spec_.trans_b}, kUnaligned, stream), "launching a product");
       return;
     }
@@ -101,7 +121,7 @@ class LtProduct final : public Product {
     if (spec_.epilogue == Epilogue::activate && spec_.bias) problem.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, gemm.bias);
     const float one = 1, zero = 0;
     check_lt(cublasLtMatmul(handle(), &problem.product, &one, gemm.b, &problem.b, gemm.a, &problem.a, &zero, product,
-                            &problem.c, product, &problem.c, &algorithm_,
+                            &problem.c, product, &problem.c, aligned ? &algorithm_ : &unaligned_,
                             library_aligned(static_cast<std::byte*>(scratch) + product_bytes_), workspace_, stream),
              "launching a product");
     if (finishes(spec_)) return;
@@ -113,37 +133,41 @@ class LtProduct final : public Product {
  private:
   ProductSpec spec_;
   Problem problem_;
-  cublasLtMatmulAlgo_t algorithm_;
+  cublasLtMatmulAlgo_t algorithm_, unaligned_{};
   std::size_t workspace_;
   std::size_t product_bytes_ = 0;
 };
 
-}  // namespace
-
-std::vector<std::shared_ptr<const Product>> lt_products(const ProductSpec& spec, int most) {
-  if (spec.m == 0 || spec.n == 0 || spec.k == 0) return {};
-  Problem problem(spec);
+// Likely best first; those that work for operands and results of this alignment.
+std::vector<cublasLtMatmulHeuristicResult_t> algorithms(Problem problem, int most, std::uint32_t alignment) {
   cublasLtMatmulPreferenceOpaque_t preference;
   check_lt(cublasLtMatmulPreferenceInit(&preference), "asking for algorithms");
-  const std::size_t workspace = std::size_t{32} << 20;
+  const std::size_t workspace = std::size_t{64} << 20;
   check_lt(cublasLtMatmulPreferenceSetAttribute(&preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
                                                 sizeof(workspace)),
            "asking for algorithms");
   for (const auto what : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
-    check_lt(cublasLtMatmulPreferenceSetAttribute(&preference, what, &kAlignment, sizeof(kAlignment)),
+    check_lt(cublasLtMatmulPreferenceSetAttribute(&preference, what, &alignment, sizeof(alignment)),
              "asking for algorithms");
   }
   std::vector<cublasLtMatmulHeuristicResult_t> found(static_cast<std::size_t>(most));
   int count = 0;
   const auto status = cublasLtMatmulAlgoGetHeuristic(handle(), &problem.product, &problem.b, &problem.a, &problem.c,
                                                      &problem.c, &preference, most, found.data(), &count);
+  found.resize(status == CUBLAS_STATUS_SUCCESS ? static_cast<std::size_t>(count) : 0);
+  std::erase_if(found, [](const auto& one) { return one.state != CUBLAS_STATUS_SUCCESS; });
+  return found;
+}
+
+}  // namespace
+
+std::vector<std::shared_ptr<const Product>> lt_products(const ProductSpec& spec, int most) {
+  if (spec.m == 0 || spec.n == 0 || spec.k == 0) return {};
+  const Problem problem(spec);
   std::vector<std::shared_ptr<const Product>> products;
-  if (status != CUBLAS_STATUS_SUCCESS) return products;
-  for (int i = 0; i < count; ++i) {
-    const auto& one = found[static_cast<std::size_t>(i)];
-    if (one.state == CUBLAS_STATUS_SUCCESS) products.push_back(std::make_shared<LtProduct>(spec, problem, one));
-  }
+  for (const auto& one : algorithms(problem, most, kAlignment))
+    products.push_back(std::make_shared<LtProduct>(spec, problem, one));
   return products;
 }
 

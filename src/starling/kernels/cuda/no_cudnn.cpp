@@ -2,6 +2,6 @@
 
 namespace starling::cuda {
 
-std::shared_ptr<const Convolution> cudnn_convolution(ConvPass, const device::Conv&) { return nullptr; }
+std::shared_ptr<const Convolution> cudnn_convolution(ConvPass, const device::Conv&, ConvStorage) { return nullptr; }
 
 }  // namespace starling::cuda

@@ -36,6 +36,8 @@ bool device_norm(const NormView& v, Norm& norm) {
 
 namespace {
 
+bool is_plain(const kernels::ArgDesc& out) { return out.dtype == DType::f32 && out.contiguous(); }
+
 std::size_t scratch_of(const Norm& norm) {
   return norm.pieces > 1 ? static_cast<std::size_t>(norm.stats * norm.pieces) * 2 * sizeof(float) : 0;
 }
@@ -45,7 +47,7 @@ std::size_t scratch_of(const Norm& norm) {
 std::unique_ptr<Plan> plan_norm(const PlanRequest& request) {
   Norm norm;
   const NormView v = norm_view(request.op, {request.in[0].dtype, request.in[0].shape}, request.attrs);
-  if (!all_f32(request.in) || !device_norm(v, norm)) return nullptr;
+  if (!all_f32(request.in) || !is_plain(request.out[0]) || !device_norm(v, norm)) return nullptr;
   if (v.x.numel() == 0) return make_plan([](const Launch&) {});
   check_cuda(device::load_norm(), "loading a kernel");
   return make_plan(scratch_of(norm), [norm, operands = request.in.size()](const Launch& launch) {
@@ -64,7 +66,7 @@ std::unique_ptr<Plan> plan_norm(const PlanRequest& request) {
 std::unique_ptr<Plan> plan_norm_backward(const PlanRequest& request) {
   Norm norm;
   const NormView v = norm_view(request.op, {request.in[1].dtype, request.in[1].shape}, request.attrs);
-  if (!all_f32(request.in) || !device_norm(v, norm)) return nullptr;
+  if (!all_f32(request.in) || !is_plain(request.out[0]) || !device_norm(v, norm)) return nullptr;
   const std::size_t var_at = v.centred ? 3 : 2;
   const bool weighted = request.in.size() > var_at + 1;
   if (v.x.numel() == 0) {

@@ -52,6 +52,7 @@ std::vector<GemmCut> cuts(const ProductSpec& s) {
 std::vector<std::shared_ptr<const Product>> candidates(const ProductSpec& spec) {
   constexpr int kFromLibrary = 8;
   std::vector<std::shared_ptr<const Product>> all = lt_products(spec, kFromLibrary);
+  if (spec.dtype != DType::f32) return all;
   for (const auto& cut : cuts(spec)) all.push_back(std::make_shared<TileProduct>(spec, cut));
   return all;
 }
@@ -59,18 +60,18 @@ std::vector<std::shared_ptr<const Product>> candidates(const ProductSpec& spec) 
 // Operands of the right sizes for a timing run.
 struct Trial {
   explicit Trial(const ProductSpec& s)
-      : a(floats(s.m, s.k)),
-        b(floats(s.k, s.n)),
-        c(floats(s.m, s.n)),
-        w(floats(s.m, s.n)),
-        v(floats(s.m, s.n)),
-        bias(floats(1, s.n)) {
+      : a(bytes(s.m, s.k)),
+        b(bytes(s.k, s.n)),
+        c(bytes(s.m, s.n)),
+        w(s.epilogue == device::Epilogue::activate ? 0 : bytes(s.m, s.n)),
+        v(s.epilogue == device::Epilogue::sgd ? bytes(s.m, s.n) : 0),
+        bias(bytes(1, s.n)) {
     gemm = empty_gemm(s);
     gemm.a = at(a), gemm.b = at(b), gemm.c = at(c), gemm.y = at(w), gemm.lr = at(bias);
     gemm.w = gemm.w_out = at(w), gemm.v = gemm.v_out = at(v);
     if (s.bias) gemm.bias = at(bias);
   }
-  static std::size_t floats(int rows, int columns) {
+  static std::size_t bytes(int rows, int columns) {
     return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns) * 4;
   }
   static float* at(const TrialMemory& memory) { return static_cast<float*>(memory.data()); }

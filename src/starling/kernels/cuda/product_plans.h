@@ -18,18 +18,36 @@ inline ProductSpec product_spec(const kernels::ArgDesc& a, const kernels::ArgDes
   return {.m = rows(a, trans_a),
           .n = columns(b, trans_b),
           .k = columns(a, trans_a),
+          .dtype = a.dtype,
+          .result = a.dtype,
           .trans_a = trans_a != !a.contiguous(),
           .trans_b = trans_b != !b.contiguous()};
 }
 
-// True if all operands are f32 and no size exceeds an int.
+// True if all operands are f32, or all are the same 16-bit float, and no size exceeds an int.
 inline bool is_product(const kernels::PlanRequest& request) {
   for (const auto& arg : request.in) {
     for (auto size : arg.shape) {
       if (size > std::numeric_limits<int>::max()) return false;
     }
   }
-  return all_f32(request.in);
+  const DType dtype = request.in[0].dtype;
+  if (dtype != DType::f32 && !is_half(dtype)) return false;
+  for (const auto& arg : request.in) {
+    if (arg.dtype != dtype) return false;
+  }
+  return request.out[0].dtype == dtype || request.out[0].dtype == DType::f32;
+}
+
+// Expression of a product's value a, and of y = b for its gradient, that finishes a product for which the library has
+// no epilogue of 16-bit floats.
+inline const char* activation_expression(device::Activation activation, bool backward) {
+  switch (activation) {
+    case device::Activation::relu: return backward ? "b > T(0) ? a : T(0)" : "a < T(0) ? T(0) : a";
+    case device::Activation::tanh: return backward ? "a * (T(1) - b * b)" : "tanh(a)";
+    case device::Activation::sigmoid: return backward ? "a * b * (T(1) - b)" : "T(1) / (T(1) + exp(-a))";
+    default: return "a";
+  }
 }
 
 // Product of operands `a` and `a` + 1; fill(gemm, launch) adds the pointers of result and epilogue.

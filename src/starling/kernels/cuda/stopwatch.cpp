@@ -9,8 +9,9 @@
 namespace starling::cuda {
 namespace {
 
-constexpr int kRepetitions = 20;
-constexpr int kReplays = 5;
+constexpr int kRepetitions = 20;  // of short kernels; long ones need fewer to be told apart
+constexpr int kReplays = 3;
+constexpr float kEnough = 3;  // milliseconds of one replay
 
 template <class Handle, cudaError_t (*Destroy)(Handle)>
 struct Owner {
@@ -28,11 +29,11 @@ using Recording = Owner<cudaGraph_t, cudaGraphDestroy>;
 using Program = Owner<cudaGraphExec_t, cudaGraphExecDestroy>;
 
 // Records repetitions as in a real program, so that host launches are not measured.
-void record(FunctionRef<void(cudaStream_t)> enqueue, cudaStream_t stream, Program& program) {
+void record(FunctionRef<void(cudaStream_t)> enqueue, int repetitions, cudaStream_t stream, Program& program) {
   Recording recording;
   check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "recording a measurement");
   try {
-    for (int i = 0; i < kRepetitions; ++i) enqueue(stream);
+    for (int i = 0; i < repetitions; ++i) enqueue(stream);
   } catch (...) {
     static_cast<void>(cudaStreamEndCapture(stream, &recording.handle));
     static_cast<void>(cudaGetLastError());
@@ -52,8 +53,14 @@ float time_on_device(FunctionRef<void(cudaStream_t)> enqueue) {
   check_cuda(cudaEventCreate(&begin.handle), "creating an event");
   check_cuda(cudaEventCreate(&end.handle), "creating an event");
   enqueue(stream.handle);  // loads code, which is not allowed during capture
-  check_cuda(cudaStreamSynchronize(stream.handle), "measuring");
-  record(enqueue, stream.handle, program);
+  check_cuda(cudaEventRecord(begin.handle, stream.handle), "measuring");
+  enqueue(stream.handle);
+  check_cuda(cudaEventRecord(end.handle, stream.handle), "measuring");
+  check_cuda(cudaEventSynchronize(end.handle), "measuring");
+  float once = 0;
+  check_cuda(cudaEventElapsedTime(&once, begin.handle, end.handle), "measuring");
+  const int repetitions = std::clamp(static_cast<int>(kEnough / std::max(once, 1e-3f)), 2, kRepetitions);
+  record(enqueue, repetitions, stream.handle, program);
   float best = std::numeric_limits<float>::infinity();
   for (int i = 0; i <= kReplays; ++i) {  // the first replay warms caches
     check_cuda(cudaEventRecord(begin.handle, stream.handle), "measuring");
@@ -62,7 +69,7 @@ float time_on_device(FunctionRef<void(cudaStream_t)> enqueue) {
     check_cuda(cudaEventSynchronize(end.handle), "measuring");
     float ms = 0;
     check_cuda(cudaEventElapsedTime(&ms, begin.handle, end.handle), "measuring");
-    if (i > 0) best = std::min(best, ms / kRepetitions);
+    if (i > 0) best = std::min(best, ms / static_cast<float>(repetitions));
   }
   return best;
 }

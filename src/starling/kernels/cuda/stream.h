@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
+#include "starling/kernels/cuda/device/real.h"
 #include "starling/kernels/kernel.h"
 #include "starling/tensor/cuda/cuda_error.h"
 
@@ -27,6 +29,13 @@ inline std::size_t library_scratch(std::size_t bytes) { return bytes > 0 ? bytes
 inline void* library_aligned(void* scratch) {
   const auto at = reinterpret_cast<std::uintptr_t>(scratch);
   return reinterpret_cast<void*>((at + kLibraryAlignment - 1) / kLibraryAlignment * kLibraryAlignment);
+}
+
+// Kind of float that device code reads and converts; none for other dtypes.
+inline std::optional<device::Real> real_of(DType dtype) {
+  if (dtype == DType::f32) return device::Real::f32;
+  if (dtype == DType::bf16) return device::Real::bf16;
+  return dtype == DType::f16 ? std::optional(device::Real::f16) : std::nullopt;
 }
 
 inline bool all_f32(std::span<const kernels::ArgDesc> args) {

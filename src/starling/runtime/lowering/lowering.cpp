@@ -8,6 +8,7 @@
 #include "starling/ops/def/control.h"
 #include "starling/ops/def/registry.h"
 #include "starling/runtime/lowering/control_plan.h"
+#include "starling/runtime/lowering/stored_values.h"
 #include "starling/runtime/memory/alias_check.h"
 #include "starling/tensor/bytes.h"
 
@@ -52,7 +53,7 @@ Lowering::Lowering(graph::Graph graph, const ExecutableOptions& options)
     : exe_(std::make_shared<Executable>()),
       options_(options),
       graph_(exe_->graph_ = std::move(graph)),
-      lives_(graph_),
+      lives_(graph_, stored_values(graph_, program_device(graph_))),
       times_(graph_),
       users_(graph_.users()),
       locations_(graph_.values().size()),
@@ -161,8 +162,10 @@ int Lowering::dying_operand(graph::NodeId id, std::size_t output) {
   const auto usable = [&](std::size_t i) {
     const graph::ValueId in = node.in[i];
     const Location& from = at(in);
-    if (from.memory < 0 || !memory_of(in).is_buffer() || from.offset != 0 || !from.desc.contiguous()) return false;
-    if (memory_of(in).bytes != bytes_of(graph_.value(node.out[output]).type)) return false;
+    if (from.memory < 0 || !memory_of(in).is_buffer() || from.offset != 0) return false;
+    const kernels::ArgDesc& to = at(node.out[output]).desc;
+    const bool dense = from.desc.contiguous() && to.contiguous();
+    if ((!dense && from.desc != to) || memory_of(in).bytes != kernels::bytes_of(to)) return false;
     if (memory_of(in).needed_until > id || lives_.last_use(lives_.root(in)) > id) return false;
     if (!covers(now, memory_of(in).touched)) return false;
     return may_overwrite(node, from);
@@ -178,7 +181,7 @@ int Lowering::dying_operand(graph::NodeId id, std::size_t output) {
 
 int Lowering::choose_memory(graph::NodeId id, std::size_t output) {
   const graph::ValueId out = graph_.node(id).out[output];
-  const std::size_t bytes = bytes_of(graph_.value(out).type);
+  const std::size_t bytes = kernels::bytes_of(at(out).desc);
   const int variable = variable_target(id, output);
   if (variable >= 0) {
     int& shared = variable_memory_[static_cast<std::size_t>(variable)];

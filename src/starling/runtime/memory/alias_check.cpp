@@ -5,6 +5,7 @@
 
 #include "starling/base/error.h"
 #include "starling/ops/def/registry.h"
+#include "starling/runtime/lowering/stored_values.h"
 #include "starling/runtime/memory/symbolic_memory.h"
 #include "starling/tensor/bytes.h"
 
@@ -45,6 +46,7 @@ class AliasCheck {
   explicit AliasCheck(const Executable& exe)
       : exe_(exe),
         graph_(exe.graph()),
+        stored_(stored_values(graph_, exe.device())),
         seen_(graph_.values().size()),
         ran_(graph_.nodes().size()),
         next_token_(static_cast<int>(graph_.values().size())),
@@ -111,15 +113,20 @@ class AliasCheck {
     const graph::Node& node = graph_.node(id);
     if (is_op(node, "assign")) {
       ran_[static_cast<std::size_t>(id)] = true;
-      holds_[static_cast<std::size_t>(source_index(node))] = packed(seen(node.in[0]));
+      const auto variable = static_cast<std::size_t>(source_index(node));
+      holds_[variable] = {packed(seen(node.in[0])).content, kernels::dense(graph_.variables[variable].type)};
       return;
     }
-    for (graph::ValueId out : node.out) seen(out) = {{out, 0}, kernels::dense(graph_.value(out).type)};
+    for (graph::ValueId out : node.out) seen(out) = {{out, 0}, stored(out)};
     if (is_op(node, "variable")) seen(node.out[0]) = holds_[static_cast<std::size_t>(source_index(node))];
     if (is_op(node, "constant"))
       seen(node.out[0]).content.token = constant_tokens_[static_cast<std::size_t>(source_index(node))];
     if (is_op(node, "identity")) seen(node.out[0]) = packed(seen(node.in[0]));
     ran_[static_cast<std::size_t>(id)] = is_source(node);
+    if (is_op(node, "cast") && stored(node.in[0]) == stored(node.out[0])) {
+      seen(node.out[0]) = seen(node.in[0]);
+      ran_[static_cast<std::size_t>(id)] = true;
+    }
     if (!node.op->view) return;
     const Seen& base = seen(node.in[0]);
     const auto view = node.op->view({base.desc.shape, base.desc.strides, node.attrs});
@@ -128,6 +135,11 @@ class AliasCheck {
     seen(node.out[0]) = {{base.content.token, base.content.at + view->offset * size},
                          {base.desc.dtype, view->shape, view->strides}};
     ran_[static_cast<std::size_t>(id)] = true;
+  }
+
+  // How a value lies in memory by the program's choice.
+  kernels::ArgDesc stored(graph::ValueId id) const {
+    return stored_.empty() ? kernels::dense(graph_.value(id).type) : stored_[static_cast<std::size_t>(id)];
   }
 
   Seen& seen(graph::ValueId id) { return seen_[static_cast<std::size_t>(id)]; }
@@ -196,7 +208,8 @@ class AliasCheck {
     for (std::size_t r = 0; r < out.size(); ++r) {
       for (std::size_t k = 0; k < in.size(); ++k) {
         if (!out[r].overlaps(in[k])) continue;
-        const bool same = out[r].begin == in[k].begin && out[r].end == in[k].end && i.in_desc[k].contiguous();
+        const bool ordered = i.in_desc[k].contiguous() || i.in_desc[k] == i.out_desc[r];
+        const bool same = out[r].begin == in[k].begin && out[r].end == in[k].end && ordered;
         const bool meant = op.inplace >= 0 && static_cast<std::size_t>(op.inplace) + r == k;
         const bool alike = op.inplace >= 0 && op.elementwise() && bytes_of(i.in_desc[k]) == bytes_of(i.out_desc[r]);
         if (!same || !(meant || alike)) error("writes result {} over operand {} while reading it", r, k);
@@ -285,6 +298,7 @@ class AliasCheck {
 
   const Executable& exe_;
   const graph::Graph& graph_;
+  std::vector<kernels::ArgDesc> stored_;
   std::vector<Seen> seen_;
   std::vector<bool> ran_;
   int next_token_;

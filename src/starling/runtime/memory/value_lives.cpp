@@ -4,14 +4,17 @@
 
 namespace starling::runtime {
 
-ValueLives::ValueLives(const graph::Graph& graph)
+ValueLives::ValueLives(const graph::Graph& graph, std::vector<kernels::ArgDesc> stored)
     : graph_(graph),
       root_(graph.values().size()),
-      descs_(graph.values().size()),
+      descs_(std::move(stored)),
       offsets_(graph.values().size(), 0),
       last_use_(graph.values().size(), -1),
       reads_(graph.variables.size()),
       assigns_(graph.variables.size()) {
+  if (descs_.empty()) {
+    for (const auto& value : graph_.values()) descs_.push_back(kernels::dense(value.type));
+  }
   for (graph::NodeId id = 0; id < graph_.size(); ++id) {
     if (is_op(graph_.node(id), "assign"))
       assigns_[static_cast<std::size_t>(source_index(graph_.node(id)))].push_back(id);
@@ -24,9 +27,11 @@ ValueLives::ValueLives(const graph::Graph& graph)
 void ValueLives::find_views() {
   for (graph::NodeId id = 0; id < graph_.size(); ++id) {
     const graph::Node& node = graph_.node(id);
-    for (graph::ValueId out : node.out) {
-      root_[static_cast<std::size_t>(out)] = out;
-      descs_[static_cast<std::size_t>(out)] = kernels::dense(graph_.value(out).type);
+    for (graph::ValueId out : node.out) root_[static_cast<std::size_t>(out)] = out;
+    // A cast between two values that are stored alike.
+    if (is_op(node, "cast") && desc(node.in[0]) == desc(node.out[0])) {
+      offsets_[static_cast<std::size_t>(node.out[0])] = offset(node.in[0]);
+      root_[static_cast<std::size_t>(node.out[0])] = root(node.in[0]);
     }
     if (!node.op->view) continue;
     const kernels::ArgDesc& base = desc(node.in[0]);

@@ -11,7 +11,8 @@ namespace starling::runtime {
 // read. Steps are node numbers; end() is the step at which the results are returned.
 class ValueLives {
  public:
-  explicit ValueLives(const graph::Graph& graph);
+  // `stored` gives how values lie in memory where that is not dense and as typed; else it is empty.
+  explicit ValueLives(const graph::Graph& graph, std::vector<kernels::ArgDesc> stored = {});
 
   graph::ValueId root(graph::ValueId id) const {
     return root_[static_cast<std::size_t>(id)];

@@ -12,8 +12,14 @@ struct GptOptions {
   std::int64_t depth = 6;  // number of layers
   std::int64_t heads = 6;
   double dropout = 0;  // after the embeddings
+  bool tied = false;   // the head's weights are those of the tokens' embedding
   static Settings settings();
 };
+// GPT-2, the smallest of its family; the vocabulary of 50257 is padded to a multiple of 64.
+struct Gpt2Options : GptOptions {
+  Gpt2Options();
+};
+
 // Causal transformer with pre-norm blocks: token ids i64[n, t] → logits [n, t, vocabulary] of the next token.
 nn::Sequential gpt(const GptOptions& options = {});
 

@@ -27,7 +27,8 @@ class Matcher {
   std::optional<CrossEntropyMatch> run() {
     const ValueId out = log_softmax_.out[0];
     const TensorType& type = type_of(out);
-    if (!usable(log_softmax_) || log_softmax_.device.kind != DeviceKind::cpu) return std::nullopt;
+    const DeviceKind kind = log_softmax_.device.kind;
+    if (!usable(log_softmax_) || (kind != DeviceKind::cpu && kind != DeviceKind::cuda)) return std::nullopt;
     if ((type.dtype != DType::f32 && type.dtype != DType::f64) || type.shape.rank() < 2) return std::nullopt;
     found_.logits = log_softmax_.in[0];
     found_.classes = type.shape.back();

@@ -43,10 +43,14 @@ class Handle {
   std::mutex mutex_;
 };
 
+cudnnDataType_t library_type(DType dtype) {
+  return dtype == DType::bf16 ? CUDNN_DATA_BFLOAT16 : dtype == DType::f16 ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT;
+}
+
 // Descriptors of one convolution; flat ones in two dimensions, which cuDNN has more kernels for.
 class Descriptors {
  public:
-  explicit Descriptors(const device::Conv& c) {
+  Descriptors(const device::Conv& c, ConvStorage storage) : storage_(storage) {
     check_cudnn(cudnnCreateTensorDescriptor(&x), "describing a convolution");
     check_cudnn(cudnnCreateTensorDescriptor(&y), "describing a convolution");
     check_cudnn(cudnnCreateFilterDescriptor(&w), "describing a convolution");
@@ -57,9 +61,10 @@ class Descriptors {
     describe(y, c.n, c.o, c.y, skipped);
     std::vector<int> taps{c.o, c.c / c.groups};
     for (int d = skipped; d < 3; ++d) taps.push_back(c.k[d]);
-    check_cudnn(
-        cudnnSetFilterNdDescriptor(w, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, static_cast<int>(taps.size()), taps.data()),
-        "describing a convolution");
+    check_cudnn(cudnnSetFilterNdDescriptor(w, library_type(storage.dtype),
+                                           storage.channels_last ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW,
+                                           static_cast<int>(taps.size()), taps.data()),
+                "describing a convolution");
     check_cudnn(cudnnSetConvolutionNdDescriptor(conv, 3 - skipped, c.padding + skipped, c.stride + skipped,
                                                 c.dilation + skipped, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
                 "describing a convolution");
@@ -79,19 +84,25 @@ class Descriptors {
   cudnnConvolutionDescriptor_t conv = nullptr;
 
  private:
-  static void describe(cudnnTensorDescriptor_t tensor, int n, int channels, const int (&size)[3], int skipped) {
+  void describe(cudnnTensorDescriptor_t tensor, int n, int channels, const int (&size)[3], int skipped) const {
     std::vector<int> sizes{n, channels};
     for (int d = skipped; d < 3; ++d) sizes.push_back(size[d]);
     std::vector<int> strides(sizes.size(), 1);
     for (std::size_t d = sizes.size() - 1; d > 0; --d) strides[d - 1] = strides[d] * sizes[d];
-    check_cudnn(cudnnSetTensorNdDescriptor(tensor, CUDNN_DATA_FLOAT, static_cast<int>(sizes.size()), sizes.data(),
-                                           strides.data()),
+    if (storage_.channels_last) {
+      for (std::size_t d = 2; d < sizes.size(); ++d) strides[d] *= channels;
+      strides[1] = 1;
+    }
+    check_cudnn(cudnnSetTensorNdDescriptor(tensor, library_type(storage_.dtype), static_cast<int>(sizes.size()),
+                                           sizes.data(), strides.data()),
                 "describing a convolution");
   }
+  ConvStorage storage_;
 };
 
 constexpr std::size_t kMostScratch = std::size_t{1} << 30;
 constexpr int kMostAlgorithms = 8;
+constexpr int kMostTried = 3;
 
 struct Trial {
   TrialMemory x, w, y, scratch{library_scratch(kMostScratch)};
@@ -102,59 +113,52 @@ struct Trial {
       : x(bytes(c.n, c.c, c.x)), w(bytes(c.o, c.c / c.groups, c.k)), y(bytes(c.n, c.o, c.y)) {}
 };
 
-float* at(const TrialMemory& memory) { return static_cast<float*>(memory.data()); }
-
 // The three passes: how algorithms are found and run.
 struct Forward {
   using Perf = cudnnConvolutionFwdAlgoPerf_t;
-  static cudnnStatus_t find(cudnnHandle_t handle, const Descriptors& d, const Trial& t, int* found, Perf* perf) {
-    return cudnnFindConvolutionForwardAlgorithmEx(handle, d.x, t.x.data(), d.w, t.w.data(), d.conv, d.y, t.y.data(),
-                                                  kMostAlgorithms, found, perf, t.scratch.data(), kMostScratch);
+  static cudnnStatus_t find(cudnnHandle_t handle, const Descriptors& d, int* found, Perf* perf) {
+    return cudnnGetConvolutionForwardAlgorithm_v7(handle, d.x, d.w, d.conv, d.y, kMostAlgorithms, found, perf);
   }
-  static cudnnStatus_t run(cudnnHandle_t handle, const Descriptors& d, const Perf& best, const float* x, const float* w,
-                           float* y, void* scratch) {
+  static cudnnStatus_t run(cudnnHandle_t handle, const Descriptors& d, const Perf& best, const void* x, const void* w,
+                           void* y, void* scratch) {
     const float one = 1, zero = 0;
     return cudnnConvolutionForward(handle, &one, d.x, x, d.w, w, d.conv, best.algo, scratch, best.memory, &zero, d.y,
                                    y);
   }
   static void try_on(const Convolution& conv, const Trial& t, cudaStream_t stream) {
-    conv.run(at(t.x), at(t.w), at(t.y), t.scratch.data(), stream);
+    conv.run(t.x.data(), t.w.data(), t.y.data(), t.scratch.data(), stream);
   }
 };
 
 struct Input {
   using Perf = cudnnConvolutionBwdDataAlgoPerf_t;
-  static cudnnStatus_t find(cudnnHandle_t handle, const Descriptors& d, const Trial& t, int* found, Perf* perf) {
-    return cudnnFindConvolutionBackwardDataAlgorithmEx(handle, d.w, t.w.data(), d.y, t.y.data(), d.conv, d.x,
-                                                       t.x.data(), kMostAlgorithms, found, perf, t.scratch.data(),
-                                                       kMostScratch);
+  static cudnnStatus_t find(cudnnHandle_t handle, const Descriptors& d, int* found, Perf* perf) {
+    return cudnnGetConvolutionBackwardDataAlgorithm_v7(handle, d.w, d.y, d.conv, d.x, kMostAlgorithms, found, perf);
   }
-  static cudnnStatus_t run(cudnnHandle_t handle, const Descriptors& d, const Perf& best, const float* dy,
-                           const float* w, float* dx, void* scratch) {
+  static cudnnStatus_t run(cudnnHandle_t handle, const Descriptors& d, const Perf& best, const void* dy, const void* w,
+                           void* dx, void* scratch) {
     const float one = 1, zero = 0;
     return cudnnConvolutionBackwardData(handle, &one, d.w, w, d.y, dy, d.conv, best.algo, scratch, best.memory, &zero,
                                         d.x, dx);
   }
   static void try_on(const Convolution& conv, const Trial& t, cudaStream_t stream) {
-    conv.run(at(t.y), at(t.w), at(t.x), t.scratch.data(), stream);
+    conv.run(t.y.data(), t.w.data(), t.x.data(), t.scratch.data(), stream);
   }
 };
 
 struct Weight {
   using Perf = cudnnConvolutionBwdFilterAlgoPerf_t;
-  static cudnnStatus_t find(cudnnHandle_t handle, const Descriptors& d, const Trial& t, int* found, Perf* perf) {
-    return cudnnFindConvolutionBackwardFilterAlgorithmEx(handle, d.x, t.x.data(), d.y, t.y.data(), d.conv, d.w,
-                                                         t.w.data(), kMostAlgorithms, found, perf, t.scratch.data(),
-                                                         kMostScratch);
+  static cudnnStatus_t find(cudnnHandle_t handle, const Descriptors& d, int* found, Perf* perf) {
+    return cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle, d.x, d.y, d.conv, d.w, kMostAlgorithms, found, perf);
   }
-  static cudnnStatus_t run(cudnnHandle_t handle, const Descriptors& d, const Perf& best, const float* dy,
-                           const float* x, float* dw, void* scratch) {
+  static cudnnStatus_t run(cudnnHandle_t handle, const Descriptors& d, const Perf& best, const void* dy, const void* x,
+                           void* dw, void* scratch) {
     const float one = 1, zero = 0;
     return cudnnConvolutionBackwardFilter(handle, &one, d.x, x, d.y, dy, d.conv, best.algo, scratch, best.memory, &zero,
                                           d.w, dw);
   }
   static void try_on(const Convolution& conv, const Trial& t, cudaStream_t stream) {
-    conv.run(at(t.y), at(t.x), at(t.w), t.scratch.data(), stream);
+    conv.run(t.y.data(), t.x.data(), t.w.data(), t.scratch.data(), stream);
   }
 };
 
@@ -162,13 +166,16 @@ template <class Pass>
 class Chosen final : public Convolution {
  public:
   // Null if cuDNN has no algorithm for it.
-  static std::shared_ptr<const Convolution> of(const device::Conv& conv) {
-    auto made = std::make_shared<Chosen>(conv);
+  static std::shared_ptr<const Convolution> of(const device::Conv& conv, ConvStorage storage) {
+    auto made = std::make_shared<Chosen>(conv, storage);
     return made->choose(conv) ? made : nullptr;
   }
-  explicit Chosen(const device::Conv& conv) : descriptors_(conv) {}
+  Chosen(const device::Conv& conv, ConvStorage storage) : descriptors_(conv, storage) {
+    const auto math = storage.dtype == DType::f32 ? CUDNN_DEFAULT_MATH : CUDNN_TENSOR_OP_MATH;
+    check_cudnn(cudnnSetConvolutionMathType(descriptors_.conv, math), "describing a convolution");
+  }
 
-  void run(const float* first, const float* second, float* result, void* scratch, cudaStream_t stream) const override {
+  void run(const void* first, const void* second, void* result, void* scratch, cudaStream_t stream) const override {
     check_cudnn(Handle::shared().with(stream,
                                       [&](cudnnHandle_t handle) {
                                         return Pass::run(handle, descriptors_, best_, first, second, result,
@@ -183,22 +190,30 @@ class Chosen final : public Convolution {
     typename Pass::Perf perf[kMostAlgorithms];
     int found = 0;
     const cudnnStatus_t status = Handle::shared().with(
-        cudaStreamLegacy, [&](cudnnHandle_t handle) { return Pass::find(handle, descriptors_, trial, &found, perf); });
+        cudaStreamLegacy, [&](cudnnHandle_t handle) { return Pass::find(handle, descriptors_, &found, perf); });
     if (status != CUDNN_STATUS_SUCCESS) return false;
     // Those that give the same bits every time go before all others.
     return choose(trial, {perf, static_cast<std::size_t>(found)}, true) ||
            choose(trial, {perf, static_cast<std::size_t>(found)}, false);
   }
 
-  // The fastest of these by replays, which tell short kernels apart better than the library's single runs.
+  // The fastest of the first of these, which the library takes to be the best, by replays. An algorithm that cannot run
+  // after all is left out.
   bool choose(const Trial& trial, std::span<const typename Pass::Perf> found, bool same_bits) {
     float least = std::numeric_limits<float>::infinity();
     typename Pass::Perf fastest{};
+    int tried = 0;
     for (const auto& one : found) {
       if (one.status != CUDNN_STATUS_SUCCESS || (same_bits && one.determinism != CUDNN_DETERMINISTIC)) continue;
-      use(one);
-      const float ms = time_on_device([&](cudaStream_t stream) { Pass::try_on(*this, trial, stream); });
-      if (ms < least) least = ms, fastest = one;
+      if (one.memory > kMostScratch || tried == kMostTried) continue;
+      try {
+        use(one);
+        const float ms = time_on_device([&](cudaStream_t stream) { Pass::try_on(*this, trial, stream); });
+        if (ms < least) least = ms, fastest = one;
+        ++tried;
+      } catch (const Error&) {
+        static_cast<void>(cudaGetLastError());
+      }
     }
     if (!(least < std::numeric_limits<float>::infinity())) return false;
     use(fastest);
@@ -215,12 +230,12 @@ class Chosen final : public Convolution {
   typename Pass::Perf best_{};
 };
 
-std::shared_ptr<const Convolution> chosen(ConvPass pass, const device::Conv& conv) {
+std::shared_ptr<const Convolution> chosen(ConvPass pass, const device::Conv& conv, ConvStorage storage) {
   try {
     switch (pass) {
-      case ConvPass::forward: return Chosen<Forward>::of(conv);
-      case ConvPass::input: return Chosen<Input>::of(conv);
-      case ConvPass::weight: return Chosen<Weight>::of(conv);
+      case ConvPass::forward: return Chosen<Forward>::of(conv, storage);
+      case ConvPass::input: return Chosen<Input>::of(conv, storage);
+      case ConvPass::weight: return Chosen<Weight>::of(conv, storage);
     }
   } catch (const Error&) {  // sizes that cuDNN does not take: other kernels do
     static_cast<void>(cudaGetLastError());
@@ -230,15 +245,15 @@ std::shared_ptr<const Convolution> chosen(ConvPass pass, const device::Conv& con
 
 }  // namespace
 
-std::shared_ptr<const Convolution> cudnn_convolution(ConvPass pass, const device::Conv& conv) {
-  using Key = std::array<int, sizeof(device::Conv) / sizeof(int) + 1>;
-  Key key{static_cast<int>(pass)};
-  std::memcpy(key.data() + 1, &conv, sizeof(conv));
+std::shared_ptr<const Convolution> cudnn_convolution(ConvPass pass, const device::Conv& conv, ConvStorage storage) {
+  using Key = std::array<int, sizeof(device::Conv) / sizeof(int) + 3>;
+  Key key{static_cast<int>(pass), static_cast<int>(storage.dtype), storage.channels_last};
+  std::memcpy(key.data() + 3, &conv, sizeof(conv));
   static std::mutex mutex;
   static auto& known = *new std::map<Key, std::shared_ptr<const Convolution>>;
   const std::lock_guard lock(mutex);
   const auto [slot, fresh] = known.try_emplace(key);
-  if (fresh) slot->second = chosen(pass, conv);
+  if (fresh) slot->second = chosen(pass, conv, storage);
   return slot->second;
 }
 

@@ -120,14 +120,6 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) dw[blockIdx.x] = sum;
 }
 
-__global__ void __launch_bounds__(kThreads)
-    bias_kernel(const __grid_constant__ BiasEnd p, const float* bias, float* y, long long n) {
-  begin();
-  const long long i = static_cast<long long>(blockIdx.x) * kThreads + threadIdx.x;
-  if (i >= n) return;
-  y[i] = activated(p.activation, bias ? y[i] + bias[i / p.size % p.channels] : y[i]);
-}
-
 long long count(const int (&size)[3]) { return static_cast<long long>(size[0]) * size[1] * size[2]; }
 
 }  // namespace
@@ -156,13 +148,6 @@ cudaError_t launch_conv_input(const Conv& conv, const float* dy, const float* w,
 cudaError_t launch_conv_weight(const Conv& conv, const float* dy, const float* x, float* dw, cudaStream_t stream) {
   const long long weights = static_cast<long long>(conv.o) * (conv.c / conv.groups) * count(conv.k);
   return launch(weight_kernel, {dim3(static_cast<unsigned>(weights)), dim3(kThreads)}, stream, conv, dy, x, dw);
-}
-
-cudaError_t load_bias_end() { return load(bias_kernel); }
-
-cudaError_t launch_bias_end(const BiasEnd& end, const float* bias, float* y, cudaStream_t stream) {
-  const long long n = end.planes * end.size;
-  return launch(bias_kernel, {dim3(blocks_for(n, kThreads)), dim3(kThreads)}, stream, end, bias, y, n);
 }
 
 }  // namespace starling::device

@@ -22,13 +22,4 @@ cudaError_t launch_conv_input(const Conv& conv, const float* dy, const float* w,
                               cudaStream_t stream);
 cudaError_t launch_conv_weight(const Conv& conv, const float* dy, const float* x, float* dw, cudaStream_t stream);
 
-// y [planes, size] = activation(y + bias[plane % channels]), in place; the bias may be null.
-struct BiasEnd {
-  long long planes;
-  int size, channels;
-  Activation activation;
-};
-cudaError_t load_bias_end();
-cudaError_t launch_bias_end(const BiasEnd& end, const float* bias, float* y, cudaStream_t stream);
-
 }  // namespace starling::device

@@ -1,5 +1,6 @@
 #include "starling/kernels/cuda/device/gemm_epilogue.cuh"
 #include "starling/kernels/cuda/device/launch.cuh"
+#include "starling/kernels/cuda/device/real.cuh"
 #include "starling/kernels/cuda/device/sgd.h"
 
 namespace starling::device {
@@ -19,10 +20,18 @@ __global__ void __launch_bounds__(kThreads) sgd_kernel(const __grid_constant__ S
       static_cast<long long>(static_cast<int>(blockIdx.x) - p.first_block[t]) * kBlock + threadIdx.x * 4;
   if (at >= tensor.n) return;
   const int count = static_cast<int>(min(4ll, tensor.n - at));
-  const bool whole = count == 4 && aligned(tensor.w + at) && aligned(tensor.v + at) && aligned(tensor.g + at) &&
+  const bool whole = count == 4 && aligned(tensor.w + at) && aligned(tensor.v + at) && aligned(tensor.g) &&
                      aligned(tensor.w_out + at) && aligned(tensor.v_out + at);
-  const Four w = load_four(tensor.w + at, count, whole), v = load_four(tensor.v + at, count, whole),
-             g = load_four(tensor.g + at, count, whole);
+  const Four w = load_four(tensor.w + at, count, whole), v = load_four(tensor.v + at, count, whole);
+  Four g;
+  if (tensor.gradient == Real::f32) {
+    g = load_four(static_cast<const float*>(tensor.g) + at, count, whole);
+  } else if (whole && tensor.gradient == Real::bf16) {
+    const uint2 two = *reinterpret_cast<const uint2*>(static_cast<const unsigned short*>(tensor.g) + at);
+    g.at[0] = low_bf16(two.x), g.at[1] = high_bf16(two.x), g.at[2] = low_bf16(two.y), g.at[3] = high_bf16(two.y);
+  } else {
+    for (int i = 0; i < 4; ++i) g.at[i] = i < count ? load_real({tensor.g, tensor.gradient}, at + i) : 0.f;
+  }
   const float lr = *p.lr;
   Four new_w, new_v;
 #pragma unroll

@@ -2,6 +2,8 @@
 
 #include <cuda_runtime.h>
 
+#include "starling/kernels/cuda/device/real.h"
+
 namespace starling::device {
 
 // SGD update: g' = g + decay · w; v' = momentum · v + g'; w' = w - lr · (nesterov ? g' + momentum · v' : v'). New
@@ -9,10 +11,11 @@ namespace starling::device {
 struct SgdTensor {
   const float* w;
   const float* v;
-  const float* g;
+  const void* g;
   float* w_out;
   float* v_out;
   long long n;
+  Real gradient = Real::f32;  // kind of g
 };
 
 // Many tensors in one launch: the table is a kernel argument, so that a recorded CUDA graph holds it too.

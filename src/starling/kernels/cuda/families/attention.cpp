@@ -1,8 +1,11 @@
 #include "starling/kernels/cuda/device/attention.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "starling/kernels/attention_shape.h"
+#include "starling/kernels/cuda/device/flash_attention.h"
+#include "starling/kernels/cuda/storage.h"
 #include "starling/kernels/cuda/stream.h"
 #include "starling/kernels/kernel_table.h"
 
@@ -96,10 +99,60 @@ std::unique_ptr<Plan> plan_backward(const PlanRequest& request) {
   });
 }
 
+// True if operands `first` to `last` are 16-bit floats of one kind; lse and its gradient, operands of `stats`, may be
+// f32.
+bool halves(const PlanRequest& request, std::size_t count, std::initializer_list<std::size_t> stats) {
+  const DType dtype = request.in[0].dtype;
+  if (!is_half(dtype)) return false;
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool wide = std::find(stats.begin(), stats.end(), i) != stats.end() && request.in[i].dtype == DType::f32;
+    if (!wide && request.in[i].dtype != dtype) return false;
+  }
+  return true;
+}
+
+std::unique_ptr<Plan> plan_flash(const PlanRequest& request) {
+  Attention a;
+  if (request.in.size() != 3 || !halves(request, 3, {}) || request.out[0].dtype != request.in[0].dtype) return nullptr;
+  const auto stats = cuda::real_of(request.out[1].dtype);
+  if (!stats || !device_attention(attention_shape(request, 0, 3), false, a) || !device::takes_flash(a)) return nullptr;
+  const device::Real kind = *cuda::real_of(request.in[0].dtype);
+  check_cuda(device::load_flash(kind, a.d), "loading a kernel");
+  return make_plan([a, kind, stats = *stats](const Launch& l) {
+    const device::FlashForward f{l.in[0], l.in[1], l.in[2], l.out[0], {l.out[1], stats}};
+    check_cuda(device::launch_flash(a, kind, f, cuda::stream_of(l)), "launching attention");
+  });
+}
+
+std::unique_ptr<Plan> plan_flash_backward(const PlanRequest& request) {
+  Attention a;
+  if (request.in.size() != 7 || !halves(request, 7, {1, 6}) || request.out[0].dtype != request.in[0].dtype)
+    return nullptr;
+  if (!request.in[1].contiguous() || !request.in[5].contiguous() || !request.in[6].contiguous()) return nullptr;
+  const auto dlse = cuda::real_of(request.in[1].dtype), lse = cuda::real_of(request.in[6].dtype);
+  const AttentionShape s = attention_shape(request, 2, 7);
+  if (!device_attention(s, true, a) || !device::takes_flash(a)) return nullptr;
+  const device::Real kind = *cuda::real_of(request.in[0].dtype);
+  check_cuda(device::load_flash(kind, a.d), "loading a kernel");
+  const auto rows = static_cast<std::size_t>(s.batch * s.queries);
+  return make_plan(rows * sizeof(float), [a, kind, dlse = *dlse, lse = *lse](const Launch& l) {
+    const device::FlashBackward b{l.in[2],  l.in[3],        l.in[4],         l.in[5],
+                                  l.in[0],  {l.in[6], lse}, {l.in[1], dlse}, static_cast<float*>(l.scratch),
+                                  l.out[0], l.out[1],       l.out[2]};
+    check_cuda(device::launch_flash_backward(a, kind, b, cuda::stream_of(l)), "launching attention");
+  });
+}
+
 }  // namespace
 
 // With strides first, which saves copies of transposed heads; then of dense operands.
 void register_cuda_attention(KernelTable& table) {
+  cuda::add_storable("scaled_dot_product_attention", {.wide_out = numbered({1})});
+  cuda::add_storable("scaled_dot_product_attention_backward", {.wide_in = numbered({1, 6})});
+  for (const Accepts accepts : {Accepts::strided, Accepts::contiguous}) {
+    table.add("scaled_dot_product_attention", DeviceKind::cuda, {"flash", accepts, plan_flash});
+    table.add("scaled_dot_product_attention_backward", DeviceKind::cuda, {"flash", accepts, plan_flash_backward});
+  }
   for (const Accepts accepts : {Accepts::strided, Accepts::contiguous}) {
     table.add("scaled_dot_product_attention", DeviceKind::cuda, {"tiles", accepts, plan_forward});
     table.add("scaled_dot_product_attention_backward", DeviceKind::cuda, {"tiles", accepts, plan_backward});

@@ -2,6 +2,7 @@
 
 #include "starling/kernels/cuda/activation.h"
 #include "starling/kernels/cuda/conv_plans.h"
+#include "starling/kernels/cuda/storage.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/def/conv.h"
 
@@ -14,9 +15,13 @@ using cuda::output;
 using cuda::stream_of;
 using device::Conv;
 
+// True for what the direct kernels take: dense f32.
+bool is_plain(const PlanRequest& request) {
+  return cuda::all_f32(request.in) && cuda::all_f32(request.out) && request.out[0].contiguous();
+}
+
 template <class A>
 bool forward_sizes(const PlanRequest& request, Conv& conv) {
-  if (!cuda::all_f32(request.in)) return false;
   return cuda::device_conv(
       conv_geometry(request.in[0].shape, request.in[1].shape, request.attrs.as<A>(), request.op.name.c_str()), conv);
 }
@@ -25,15 +30,16 @@ template <class A>
 std::unique_ptr<Plan> plan_cudnn_forward(const PlanRequest& request) {
   Conv conv;
   if (!forward_sizes<A>(request, conv)) return nullptr;
-  return cuda::plan_cudnn(ConvPass::forward, conv,
-                          cuda::bias_end(request.out[0].shape, request.in.size() == 3,
-                                         cuda::activation_of(request.attrs.as<A>().activation)));
+  if (request.in.size() == 3 && request.in[2].dtype != request.in[0].dtype) return nullptr;
+  return cuda::plan_cudnn(
+      ConvPass::forward, conv, request,
+      cuda::plan_bias_end(request, request.in.size() == 3, cuda::activation_of(request.attrs.as<A>().activation)));
 }
 
 template <class A>
 std::unique_ptr<Plan> plan_direct_forward(const PlanRequest& request) {
   Conv conv;
-  if (!forward_sizes<A>(request, conv)) return nullptr;
+  if (!is_plain(request) || !forward_sizes<A>(request, conv)) return nullptr;
   if (request.out[0].shape.numel() == 0) return cuda::plan_nothing();
   check_cuda(device::load_conv(), "loading a kernel");
   return make_plan([conv, biased = request.in.size() == 3,
@@ -47,7 +53,6 @@ std::unique_ptr<Plan> plan_direct_forward(const PlanRequest& request) {
 
 template <class G, ConvPass pass>
 bool backward_sizes(const PlanRequest& request, Conv& conv) {
-  if (!cuda::all_f32(request.in)) return false;
   const auto& a = request.attrs.as<G>();
   constexpr bool of_input = pass == ConvPass::input;
   const Shape& other = request.in[1].shape;
@@ -59,13 +64,13 @@ template <class G, ConvPass pass>
 std::unique_ptr<Plan> plan_cudnn_backward(const PlanRequest& request) {
   Conv conv;
   if (!backward_sizes<G, pass>(request, conv)) return nullptr;
-  return cuda::plan_cudnn(pass, conv, [](const Launch&) {});
+  return cuda::plan_cudnn(pass, conv, request);
 }
 
 template <class G, ConvPass pass>
 std::unique_ptr<Plan> plan_direct_backward(const PlanRequest& request) {
   Conv conv;
-  if (!backward_sizes<G, pass>(request, conv)) return nullptr;
+  if (!is_plain(request) || !backward_sizes<G, pass>(request, conv)) return nullptr;
   if (request.out[0].shape.numel() == 0) return cuda::plan_nothing();
   check_cuda(device::load_conv(), "loading a kernel");
   return make_plan([conv](const Launch& launch) {
@@ -79,13 +84,26 @@ std::unique_ptr<Plan> plan_direct_backward(const PlanRequest& request) {
 
 template <class A>
 void add_forward(KernelTable& table, const char* op) {
-  table.add(op, DeviceKind::cuda, {"cudnn", Accepts::contiguous, plan_cudnn_forward<A>});
+  Storable images;
+  if (std::string_view(op) == "conv2d") {
+    images.images_in = images.images_out = numbered({0});
+    images.prefers_images = true;
+  }
+  table.add(op, DeviceKind::cuda, {"cudnn", Accepts::strided, plan_cudnn_forward<A>});
+  cuda::add_storable(op, std::move(images));
   table.add(op, DeviceKind::cuda, {"direct", Accepts::contiguous, plan_direct_forward<A>});
 }
 
 template <class G, ConvPass pass>
 void add_backward(KernelTable& table, const char* op) {
-  table.add(op, DeviceKind::cuda, {"cudnn", Accepts::contiguous, plan_cudnn_backward<G, pass>});
+  Storable images;
+  if (std::string_view(op).starts_with("conv2d")) {
+    images.images_in = pass == ConvPass::weight ? numbered({0, 1}) : numbered({0});
+    if (pass == ConvPass::input) images.images_out = numbered({0});
+    images.prefers_images = pass == ConvPass::input;
+  }
+  table.add(op, DeviceKind::cuda, {"cudnn", Accepts::strided, plan_cudnn_backward<G, pass>});
+  cuda::add_storable(op, std::move(images));
   table.add(op, DeviceKind::cuda, {"direct", Accepts::contiguous, plan_direct_backward<G, pass>});
 }
 

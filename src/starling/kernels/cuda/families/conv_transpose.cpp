@@ -12,7 +12,6 @@ using cuda::input;
 // Transposed convolution: the gradient of the input of the convolution from the result y to the operand x.
 template <class A>
 bool transpose_sizes(const PlanRequest& request, device::Conv& conv) {
-  if (!cuda::all_f32(request.in)) return false;
   return cuda::device_conv(
       conv_geometry(request.out[0].shape, request.in[1].shape, request.attrs.as<A>(), request.op.name.c_str()), conv);
 }
@@ -20,15 +19,16 @@ bool transpose_sizes(const PlanRequest& request, device::Conv& conv) {
 template <class A>
 std::unique_ptr<Plan> plan_cudnn_transpose(const PlanRequest& request) {
   device::Conv conv;
-  if (!transpose_sizes<A>(request, conv)) return nullptr;
-  return cuda::plan_cudnn(cuda::ConvPass::input, conv,
-                          cuda::bias_end(request.out[0].shape, request.in.size() == 3, device::Activation::none));
+  if (!transpose_sizes<A>(request, conv) || !request.out[0].contiguous()) return nullptr;
+  if (request.in.size() == 3 && request.in[2].dtype != request.in[0].dtype) return nullptr;
+  return cuda::plan_cudnn(cuda::ConvPass::input, conv, request,
+                          cuda::plan_bias_end(request, request.in.size() == 3, device::Activation::none));
 }
 
 template <class A>
 std::unique_ptr<Plan> plan_direct_transpose(const PlanRequest& request) {
   device::Conv conv;
-  if (!transpose_sizes<A>(request, conv)) return nullptr;
+  if (!cuda::all_f32(request.in) || !cuda::all_f32(request.out) || !transpose_sizes<A>(request, conv)) return nullptr;
   if (request.out[0].shape.numel() == 0) return cuda::plan_nothing();
   check_cuda(device::load_conv(), "loading a kernel");
   return make_plan([conv, biased = request.in.size() == 3](const Launch& launch) {

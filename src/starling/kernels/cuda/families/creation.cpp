@@ -19,6 +19,7 @@ std::unique_ptr<Plan> plan_full(const PlanRequest& request) {
 void register_cuda_creation(KernelTable& table) {
   table.add("full", DeviceKind::cuda, {"nvrtc", Accepts::contiguous, plan_full});
   table.add("cast", DeviceKind::cuda, {"nvrtc", Accepts::strided, cuda::plan_copy});
+  cuda::add_storable("cast", cuda::converts());
 }
 
 }  // namespace starling::kernels

@@ -27,7 +27,8 @@ class FusedPlanner {
  public:
   explicit FusedPlanner(const PlanRequest& request)
       : request_(request), program_(fused_program(request.attrs.as<op::FusedAttrs>().program)) {
-    for (const auto& in : request.in) given_.push_back({in.dtype, in.shape});
+    // Operands may be stored narrower than they are typed: everything between is f32, and results convert.
+    for (const auto& in : request.in) given_.push_back({is_half(in.dtype) ? DType::f32 : in.dtype, in.shape});
     types_ = program_.infer(given_);
     below_ = program_.reduced();
     whole_ = fused_shape(given_);
@@ -44,8 +45,10 @@ class FusedPlanner {
     for (const auto& [size, outputs] : by_size) {
       std::map<std::vector<std::int64_t>, std::vector<std::size_t>> by_shape;
       for (std::size_t o : outputs) {
-        const Shape shape = shape_of(program_.outputs[o]);
-        by_shape[{shape.begin(), shape.end()}].push_back(o);
+        const Shape shape = shape_of(program_.outputs[o]), &strides = request_.out[o].strides;
+        std::vector<std::int64_t> key{shape.begin(), shape.end()};
+        key.insert(key.end(), strides.begin(), strides.end());
+        by_shape[std::move(key)].push_back(o);
       }
       for (const auto& [shape, alike] : by_shape) {
         if (!write(alike)) return nullptr;
@@ -79,7 +82,8 @@ class FusedPlanner {
       const Shape& own = types_[at].shape;
       const Shape strides = given ? request_.in[at].strides : contiguous_strides(own);
       number[value] = static_cast<int>(chain.operands.size());
-      chain.operands.push_back({types_[at].dtype, broadcast_strides(own, strides, shape)});
+      const DType dtype = given ? request_.in[at].dtype : types_[at].dtype;
+      chain.operands.push_back({dtype, broadcast_strides(own, strides, shape)});
       pointers.push_back(given ? Pointer{Pointer::Of::in, at} : Pointer{Pointer::Of::scratch, kept_.at(value)});
     }
     for (int value : needed) {
@@ -124,8 +128,22 @@ class FusedPlanner {
     std::vector<Pointer> pointers;
     if (!chain_of(wanted, shape_of(wanted[0]), chain, pointers)) return false;
     for (std::size_t o : outputs) pointers.push_back({Pointer::Of::out, o});
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      chain.outputs[i] = stored_as(chain, chain.outputs[i], request_.out[outputs[i]].dtype);
+    const ArgDesc& out = request_.out[outputs[0]];
+    if (out.shape == chain.shape) chain = in_order_of(std::move(chain), out.strides);
     stages_.push_back(cuda::chain_stage(chain, std::move(pointers)));
     return true;
+  }
+
+  // The value, converted to the dtype of a result if it has another.
+  static int stored_as(Chain& chain, int value, DType dtype) {
+    const auto i = static_cast<std::size_t>(value);
+    const DType own =
+        i < chain.operands.size() ? chain.operands[i].dtype : chain.steps[i - chain.operands.size()].dtype;
+    if (own == dtype) return value;
+    chain.steps.push_back({"a", {value}, dtype, {}});
+    return static_cast<int>(chain.operands.size() + chain.steps.size()) - 1;
   }
 
   const PlanRequest& request_;
@@ -144,6 +162,7 @@ std::unique_ptr<Plan> plan_fused(const PlanRequest& request) { return FusedPlann
 
 void register_cuda_fused(KernelTable& table) {
   table.add("fused", DeviceKind::cuda, {"nvrtc", Accepts::strided, plan_fused});
+  cuda::add_storable("fused", cuda::converts());
 }
 
 }  // namespace starling::kernels

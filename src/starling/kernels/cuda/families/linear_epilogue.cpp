@@ -45,7 +45,7 @@ std::unique_ptr<Plan> plan_end(const PlanRequest& request, const op::LinearEpilo
 }
 
 std::unique_ptr<Plan> plan_linear_epilogue(const PlanRequest& request) {
-  if (!cuda::is_product(request)) return nullptr;
+  if (!cuda::is_product(request) || !cuda::all_f32(request.in)) return nullptr;
   const auto attrs = request.attrs.as<op::LinearEpilogueAttrs>();
   const Shape& w = request.in[1].shape;
   const std::int64_t rows = w[0] > 0 ? request.out[0].shape.numel() / w[0] : 0;

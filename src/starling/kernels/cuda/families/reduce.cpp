@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "starling/kernels/cuda/device/column_norm.h"
 #include "starling/kernels/cuda/device/reduce.h"
 #include "starling/kernels/cuda/stages.h"
+#include "starling/kernels/cuda/storage.h"
 #include "starling/kernels/cuda/stream.h"
 #include "starling/kernels/cuda/term_walk.h"
 #include "starling/kernels/kernel_table.h"
@@ -120,7 +122,7 @@ std::unique_ptr<Plan> plan_any(const PlanRequest& request, const Shape& axes, Ki
 
 auto planner(Kind kind) {
   return [kind](const PlanRequest& request) -> std::unique_ptr<Plan> {
-    if (!cuda::all_f32(request.in)) return nullptr;
+    if (!cuda::all_f32(request.in) || !cuda::all_f32(request.out)) return nullptr;
     if (request.out[0].shape.numel() == 0) return make_plan([](const Launch&) {});
     const Shape axes = op::reduced_axes(request.attrs.as<op::ReduceAttrs>().axes, request.in[0].shape.rank(), "reduce");
     if (axes.empty()) return plan_neighbours(request, {0}, kind);  // a scalar
@@ -131,6 +133,44 @@ auto planner(Kind kind) {
     // One thread per result is for few terms each; many are folded by a block per result.
     const std::int64_t terms = request.in[0].shape.numel() / request.out[0].shape.numel();
     return terms < kFewTerms ? plan_any(request, axes, kind) : nullptr;
+  };
+}
+
+// Sums over all axes but the channels of images with channels last, or over the first axes: columns of [rows,
+// channels].
+std::optional<device::ColumnNorm> columns_of(const ArgDesc& x, const Shape& axes) {
+  constexpr long long kLeastRows = 256;
+  const int rank = x.shape.rank();
+  std::int64_t channels = 1;
+  if (is_channels_last(x)) {
+    if (axes != Shape{0, 2, 3}) return std::nullopt;
+    channels = x.shape[1];
+  } else {
+    if (!x.contiguous() || axes.empty() || axes.rank() == rank) return std::nullopt;
+    for (int i = 0; i < axes.rank(); ++i) {
+      if (axes[i] != i) return std::nullopt;
+    }
+    for (int d = axes.rank(); d < rank; ++d) channels *= x.shape[d];
+  }
+  const std::int64_t rows = channels > 0 ? x.shape.numel() / channels : 0;
+  if (rows < kLeastRows || !device::takes_columns(rows, channels)) return std::nullopt;
+  return device::ColumnNorm{rows, static_cast<int>(channels), 0};
+}
+
+auto column_planner(bool mean) {
+  return [mean](const PlanRequest& request) -> std::unique_ptr<Plan> {
+    const auto from = cuda::real_of(request.in[0].dtype), to = cuda::real_of(request.out[0].dtype);
+    const auto columns = columns_of(request.in[0], op::reduced_axes(request.attrs.as<op::ReduceAttrs>().axes,
+                                                                    request.in[0].shape.rank(), "reduce"));
+    if (!from || !to || !columns) return nullptr;
+    check_cuda(device::load_column_norm(), "loading a kernel");
+    const float scale = mean ? 1.f / static_cast<float>(columns->rows) : 1.f;
+    const auto bytes = static_cast<std::size_t>(device::column_norm_scratch(*columns)) * sizeof(float);
+    return make_plan(bytes, [=, columns = *columns](const Launch& launch) {
+      check_cuda(device::launch_column_sum(columns, {launch.in[0], *from}, {launch.out[0], *to}, scale,
+                                           static_cast<float*>(launch.scratch), cuda::stream_of(launch)),
+                 "launching a reduction");
+    });
   };
 }
 
@@ -171,6 +211,10 @@ auto backward_planner(bool largest) {
 }  // namespace
 
 void register_cuda_reduce(KernelTable& table) {
+  const Storable columns{.narrow_in = numbered({0}), .images_in = numbered({0})};
+  table.add("sum", DeviceKind::cuda, {"columns", Accepts::strided, column_planner(false)});
+  table.add("mean", DeviceKind::cuda, {"columns", Accepts::strided, column_planner(true)});
+  for (const char* op : {"sum", "mean", "max", "min", "prod", "any", "all"}) cuda::add_storable(op, columns);
   table.add("sum", DeviceKind::cuda, {"reduce", Accepts::contiguous, planner({Reduction::sum, false})});
   table.add("mean", DeviceKind::cuda, {"reduce", Accepts::contiguous, planner({Reduction::sum, true})});
   table.add("max", DeviceKind::cuda, {"reduce", Accepts::contiguous, planner({Reduction::max, false})});

@@ -1,0 +1,114 @@
+#include "starling/kernels/cuda/conv_plans.h"
+
+#include "starling/kernels/cuda/product_plans.h"
+#include "starling/kernels/storable.h"
+
+namespace starling::cuda {
+namespace {
+
+using kernels::ArgDesc;
+using kernels::Launch;
+using kernels::Plan;
+
+ArgDesc stored(const ArgDesc& arg, bool channels_last) {
+  ArgDesc made = kernels::dense({arg.dtype, arg.shape});
+  if (channels_last && arg.shape.rank() == 4) made.strides = kernels::channels_last_strides(arg.shape);
+  return made;
+}
+
+// True if both orders of the elements are the same: sizes of 1 move nothing.
+bool alike(const ArgDesc& a, const ArgDesc& b) {
+  for (int d = 0; d < a.shape.rank(); ++d) {
+    if (a.shape[d] > 1 && a.strides[d] != b.strides[d]) return false;
+  }
+  return true;
+}
+
+// An operand or result of the library's kernel: where it is, or a copy in scratch.
+struct Place {
+  std::shared_ptr<const Plan> copy{};  // null: used where it is
+  std::size_t offset = 0;
+  void* at(void* given, const Launch& launch) const {
+    return copy ? library_aligned(static_cast<std::byte*>(launch.scratch) + offset) : given;
+  }
+};
+
+class Places {
+ public:
+  explicit Places(std::size_t bytes) : bytes_(bytes) {}
+
+  Place operand(const ArgDesc& arg, bool channels_last) {
+    const ArgDesc wanted = stored(arg, channels_last);
+    return alike(arg, wanted) ? Place{} : copied(arg, wanted);
+  }
+  Place result(const ArgDesc& arg, bool channels_last) {
+    const ArgDesc made = stored(arg, channels_last);
+    return alike(arg, made) ? Place{} : copied(made, arg);
+  }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  Place copied(const ArgDesc& from, const ArgDesc& to) {
+    static const Attrs none;
+    static const OpDef nothing{.name = "copy"};
+    Place place{plan_copy({nothing, none, {&from, 1}, {&to, 1}, 1}), bytes_};
+    bytes_ += library_scratch((kernels::bytes_of(to) + 255) / 256 * 256);
+    return place;
+  }
+  std::size_t bytes_;
+};
+
+// Channels last if an operand or result that is an image is.
+bool wants_channels_last(ConvPass pass, const kernels::PlanRequest& request) {
+  if (kernels::is_channels_last(request.in[0])) return true;
+  return kernels::is_channels_last(pass == ConvPass::weight ? request.in[1] : request.out[0]);
+}
+
+}  // namespace
+
+std::unique_ptr<Plan> plan_cudnn(ConvPass pass, const device::Conv& conv, const kernels::PlanRequest& request,
+                                 std::shared_ptr<const Plan> end) {
+  if (!has_products(conv) || !real_of(request.in[0].dtype) || request.in[1].dtype != request.in[0].dtype ||
+      request.out[0].dtype != request.in[0].dtype)
+    return nullptr;
+  const ConvStorage storage{request.in[0].dtype, wants_channels_last(pass, request)};
+  const auto chosen = cudnn_convolution(pass, conv, storage);
+  if (!chosen) return nullptr;
+  Places places((chosen->scratch_bytes + 255) / 256 * 256);
+  const Place first = places.operand(request.in[0], storage.channels_last);
+  const Place second = places.operand(request.in[1], storage.channels_last);
+  const Place result = places.result(request.out[0], storage.channels_last);
+  return kernels::make_plan(places.bytes(), [=](const Launch& launch) {
+    void* const a = first.at(launch.in[0], launch);
+    void* const b = second.at(launch.in[1], launch);
+    void* const c = result.at(launch.out[0], launch);
+    if (first.copy) first.copy->run({&launch.in[0], &a, nullptr, launch.context});
+    if (second.copy) second.copy->run({&launch.in[1], &b, nullptr, launch.context});
+    chosen->run(a, b, c, launch.scratch, stream_of(launch));
+    if (result.copy) result.copy->run({&c, &launch.out[0], nullptr, launch.context});
+    if (end) end->run(launch);
+  });
+}
+
+std::shared_ptr<const Plan> plan_bias_end(const kernels::PlanRequest& request, bool biased,
+                                          device::Activation activation) {
+  if (!biased && activation == device::Activation::none) return nullptr;
+  const ArgDesc& out = request.out[0];
+  Chain chain{.shape = out.shape, .operands = {{out.dtype, out.strides}}, .steps = {}, .outputs = {}};
+  std::vector<Pointer> pointers{{Pointer::Of::out, 0}};
+  int value = 0;
+  if (biased) {
+    Shape strides = Shape::filled(out.shape.rank(), 0);
+    strides[1] = request.in[2].strides[0];
+    chain.operands.push_back({request.in[2].dtype, strides});
+    chain.steps.push_back({"a + b", {0, 1}, DType::f32, {}});
+    pointers.push_back({Pointer::Of::in, 2});
+    value = 2;
+  }
+  chain.steps.push_back({activation_expression(activation, false), {value}, out.dtype, {}});
+  chain.outputs = {value + 1};
+  pointers.push_back({Pointer::Of::out, 0});
+  return plan_stages({chain_stage(in_order_of(std::move(chain), out.strides), std::move(pointers))});
+}
+
+}  // namespace starling::cuda

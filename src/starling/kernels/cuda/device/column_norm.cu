@@ -1,0 +1,260 @@
+#include "starling/kernels/cuda/device/column_norm.h"
+#include "starling/kernels/cuda/device/column_parts.cuh"
+#include "starling/kernels/cuda/device/real.cuh"
+
+namespace starling::device {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kBlocks = 132 * 8;
+
+// A block takes `across` packs of 8 channels and kThreads / across rows at a time.
+struct Grid {
+  int across;
+  int wide;   // blocks along the channels
+  int parts;  // blocks along the rows
+};
+Grid grid_of(const ColumnNorm& p) {
+  int across = 1;
+  while (across < 32 && p.channels / 8 % (2 * across) == 0) across *= 2;
+  const int wide = p.channels / 8 / across;
+  const long long down = (p.rows + kThreads / across - 1) / (kThreads / across);
+  long long parts = (kBlocks + wide - 1) / wide;
+  parts = parts > (down + 3) / 4 ? (down + 3) / 4 : parts;
+  return {across, wide, static_cast<int>(parts < 1 ? 1 : parts)};
+}
+
+struct Place {
+  long long row, more;  // first row of a thread, and from one to the next
+  int channel;
+};
+__device__ __forceinline__ Place place_of(int across) {
+  const int down = kThreads / across;
+  const int pack = static_cast<int>(blockIdx.x) * across + static_cast<int>(threadIdx.x) % across;
+  return {static_cast<long long>(blockIdx.y) * down + threadIdx.x / across, static_cast<long long>(gridDim.y) * down,
+          pack * 8};
+}
+
+// Sums of a block's threads for its channels, into parts [parts, 2, channels].
+__device__ __forceinline__ void write_parts(const Eight& a, const Eight& b, int across, int channels, float* parts) {
+  __shared__ float shared[kThreads][17];
+#pragma unroll
+  for (int k = 0; k < 8; ++k) shared[threadIdx.x][k] = a.at[k], shared[threadIdx.x][8 + k] = b.at[k];
+  __syncthreads();
+  const int j = static_cast<int>(threadIdx.x);
+  if (j >= across * 8) return;
+  float first = 0, second = 0;
+  for (int t = j / 8; t < kThreads; t += across) first += shared[t][j % 8], second += shared[t][8 + j % 8];
+  const int channel = static_cast<int>(blockIdx.x) * across * 8 + j;
+  parts[2ll * blockIdx.y * channels + channel] = first;
+  parts[(2ll * blockIdx.y + 1) * channels + channel] = second;
+}
+
+// Sums and sums of squares of x less its first row, so that large means lose no digits.
+__global__ void __launch_bounds__(kThreads)
+    moments_kernel(const __grid_constant__ ColumnNorm p, Reals x, int across, float* parts) {
+  begin();
+  const Place at = place_of(across);
+  const Eight base = load_eight(x, at.channel);
+  Eight sum{}, squares{};
+#pragma unroll 4
+  for (long long row = at.row; row < p.rows; row += at.more) {
+    const Eight v = load_eight(x, row * p.channels + at.channel);
+#pragma unroll
+    for (int k = 0; k < 8; ++k) {
+      const float d = v.at[k] - base.at[k];
+      sum.at[k] += d;
+      squares.at[k] += d * d;
+    }
+  }
+  write_parts(sum, squares, across, p.channels, parts);
+}
+
+__global__ void __launch_bounds__(1024) statistics_kernel(const __grid_constant__ ColumnNorm p, Reals x,
+                                                          const float* parts, int count, float* mean, float* var) {
+  begin();
+  __shared__ float shared[32][33];
+  const int channel = static_cast<int>(blockIdx.x) * 32 + static_cast<int>(threadIdx.x);
+  const float sum = sum_of_parts(parts, count, p.channels, channel, 0, shared);
+  const float squares = sum_of_parts(parts, count, p.channels, channel, 1, shared);
+  if (threadIdx.y > 0 || channel >= p.channels) return;
+  const float n = static_cast<float>(p.rows);
+  mean[channel] = load_real(x, channel) + sum / n;
+  var[channel] = fmaxf((squares - sum * (sum / n)) / n, 0.f);
+}
+
+__global__ void __launch_bounds__(kThreads)
+    forward_kernel(const __grid_constant__ ColumnNorm p, const __grid_constant__ ColumnNormForward f, int across) {
+  begin();
+  const Place at = place_of(across);
+  Eight scale, shift;
+#pragma unroll
+  for (int k = 0; k < 8; ++k) {
+    const int c = at.channel + k;
+    scale.at[k] = (f.weight ? f.weight[c] : 1.f) / sqrtf(f.var[c] + p.eps);
+    shift.at[k] = (f.bias ? f.bias[c] : 0.f) - f.mean[c] * scale.at[k];
+  }
+#pragma unroll 2
+  for (long long row = at.row; row < p.rows; row += at.more) {
+    const long long i = row * p.channels + at.channel;
+    Eight v = load_eight(f.x, i), more{};
+    if (f.residual.data) more = load_eight(f.residual, i);
+#pragma unroll
+    for (int k = 0; k < 8; ++k) {
+      const float y = v.at[k] * scale.at[k] + shift.at[k] + more.at[k];
+      v.at[k] = f.relu && y < 0 ? 0.f : y;
+    }
+    store_eight(f.y, i, v);
+  }
+}
+
+// dy, through the relu.
+__device__ __forceinline__ Eight slopes_at(const ColumnNormBackward& b, long long i) {
+  Eight g = load_eight(b.dy, i);
+  if (b.y.data) {
+    const Eight y = load_eight(b.y, i);
+#pragma unroll
+    for (int k = 0; k < 8; ++k) g.at[k] = y.at[k] > 0 ? g.at[k] : 0.f;
+  }
+  return g;
+}
+
+// Σ g and Σ g · (x - mean).
+__global__ void __launch_bounds__(kThreads)
+    slopes_kernel(const __grid_constant__ ColumnNorm p, const __grid_constant__ ColumnNormBackward b, int across,
+                  float* parts) {
+  begin();
+  const Place at = place_of(across);
+  Eight sum{}, dot{}, mean;
+#pragma unroll
+  for (int k = 0; k < 8; ++k) mean.at[k] = b.mean[at.channel + k];
+#pragma unroll 2
+  for (long long row = at.row; row < p.rows; row += at.more) {
+    const long long i = row * p.channels + at.channel;
+    const Eight g = slopes_at(b, i), x = load_eight(b.x, i);
+#pragma unroll
+    for (int k = 0; k < 8; ++k) {
+      sum.at[k] += g.at[k];
+      dot.at[k] += g.at[k] * (x.at[k] - mean.at[k]);
+    }
+  }
+  write_parts(sum, dot, across, p.channels, parts);
+}
+
+// Both sums [2, channels], also as gradients of bias and weight.
+__global__ void __launch_bounds__(1024)
+    slope_sums_kernel(const __grid_constant__ ColumnNorm p, const __grid_constant__ ColumnNormBackward b,
+                      const float* parts, int count, float* sums) {
+  begin();
+  __shared__ float shared[32][33];
+  const int channel = static_cast<int>(blockIdx.x) * 32 + static_cast<int>(threadIdx.x);
+  const float sum = sum_of_parts(parts, count, p.channels, channel, 0, shared);
+  const float dot = sum_of_parts(parts, count, p.channels, channel, 1, shared);
+  if (threadIdx.y > 0 || channel >= p.channels) return;
+  sums[channel] = sum;
+  sums[p.channels + channel] = dot;
+  if (b.dbias) b.dbias[channel] = sum;
+  if (b.dweight) b.dweight[channel] = dot / sqrtf(b.var[channel] + p.eps);
+}
+
+__global__ void __launch_bounds__(kThreads)
+    backward_kernel(const __grid_constant__ ColumnNorm p, const __grid_constant__ ColumnNormBackward b, int across,
+                    const float* sums) {
+  begin();
+  const Place at = place_of(across);
+  const float n = static_cast<float>(p.rows);
+  Eight scale, from_x, shift;  // dx = scale · g + from_x · x + shift
+#pragma unroll
+  for (int k = 0; k < 8; ++k) {
+    const int c = at.channel + k;
+    const float inverse = 1.f / (b.var[c] + p.eps), mean = b.mean[c];
+    scale.at[k] = (b.weight ? b.weight[c] : 1.f) * sqrtf(inverse);
+    from_x.at[k] = -scale.at[k] * sums[p.channels + c] * inverse / n;
+    shift.at[k] = -scale.at[k] * sums[c] / n - from_x.at[k] * mean;
+  }
+#pragma unroll 2
+  for (long long row = at.row; row < p.rows; row += at.more) {
+    const long long i = row * p.channels + at.channel;
+    Eight g = slopes_at(b, i);
+    const Eight x = load_eight(b.x, i);
+#pragma unroll
+    for (int k = 0; k < 8; ++k) g.at[k] = scale.at[k] * g.at[k] + (from_x.at[k] * x.at[k] + shift.at[k]);
+    store_eight(b.dx, i, g);
+  }
+}
+
+__global__ void __launch_bounds__(kThreads)
+    sum_kernel(const __grid_constant__ ColumnNorm p, Reals x, int across, float* parts) {
+  begin();
+  const Place at = place_of(across);
+  Eight sum{};
+#pragma unroll 4
+  for (long long row = at.row; row < p.rows; row += at.more) {
+    const Eight v = load_eight(x, row * p.channels + at.channel);
+#pragma unroll
+    for (int k = 0; k < 8; ++k) sum.at[k] += v.at[k];
+  }
+  write_parts(sum, Eight{}, across, p.channels, parts);
+}
+
+__global__ void __launch_bounds__(1024)
+    sum_parts_kernel(const float* parts, int count, int channels, RealsOut sum, float scale) {
+  begin();
+  __shared__ float shared[32][33];
+  const int channel = static_cast<int>(blockIdx.x) * 32 + static_cast<int>(threadIdx.x);
+  const float total = sum_of_parts(parts, count, channels, channel, 0, shared);
+  if (threadIdx.y == 0 && channel < channels) store_real(sum, channel, total * scale);
+}
+
+LaunchShape rows_shape(const Grid& g) {
+  return {dim3(static_cast<unsigned>(g.wide), static_cast<unsigned>(g.parts)), dim3(kThreads)};
+}
+LaunchShape parts_shape(const ColumnNorm& p) { return {dim3(blocks_for(p.channels, 32)), dim3(32, 32)}; }
+
+}  // namespace
+
+bool takes_columns(long long rows, long long channels) {
+  return rows > 0 && channels > 0 && channels % 8 == 0 && channels <= (1 << 20);
+}
+
+long long column_norm_scratch(const ColumnNorm& norm) { return 2ll * (grid_of(norm).parts + 1) * norm.channels; }
+
+cudaError_t load_column_norm() {
+  for (const cudaError_t status :
+       {load(moments_kernel), load(statistics_kernel), load(forward_kernel), load(slopes_kernel),
+        load(slope_sums_kernel), load(backward_kernel), load(sum_kernel), load(sum_parts_kernel)}) {
+    if (status != cudaSuccess) return status;
+  }
+  return cudaSuccess;
+}
+
+cudaError_t launch_column_norm(const ColumnNorm& norm, const ColumnNormForward& f, float* scratch,
+                               cudaStream_t stream) {
+  const Grid g = grid_of(norm);
+  cudaError_t status = launch(moments_kernel, rows_shape(g), stream, norm, f.x, g.across, scratch);
+  if (status != cudaSuccess) return status;
+  status = launch(statistics_kernel, parts_shape(norm), stream, norm, f.x, scratch, g.parts, f.mean, f.var);
+  if (status != cudaSuccess) return status;
+  return launch(forward_kernel, rows_shape(g), stream, norm, f, g.across);
+}
+
+cudaError_t launch_column_norm_backward(const ColumnNorm& norm, const ColumnNormBackward& b, float* scratch,
+                                        cudaStream_t stream) {
+  const Grid g = grid_of(norm);
+  float* sums = scratch + 2ll * g.parts * norm.channels;
+  cudaError_t status = launch(slopes_kernel, rows_shape(g), stream, norm, b, g.across, scratch);
+  if (status != cudaSuccess) return status;
+  status = launch(slope_sums_kernel, parts_shape(norm), stream, norm, b, scratch, g.parts, sums);
+  if (status != cudaSuccess) return status;
+  return launch(backward_kernel, rows_shape(g), stream, norm, b, g.across, sums);
+}
+
+cudaError_t launch_column_sum(const ColumnNorm& shape, Reals x, RealsOut sum, float scale, float* scratch,
+                              cudaStream_t stream) {
+  const Grid g = grid_of(shape);
+  const cudaError_t status = launch(sum_kernel, rows_shape(g), stream, shape, x, g.across, scratch);
+  if (status != cudaSuccess) return status;
+  return launch(sum_parts_kernel, parts_shape(shape), stream, scratch, g.parts, shape.channels, sum, scale);
+}
+
+}  // namespace starling::device

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "starling/kernels/cuda/device/pool.h"
+#include "starling/kernels/cuda/device/real.h"
+
+// Pooling of images whose channels are last in memory, a multiple of 8 of them; floats of any kind.
+namespace starling::device {
+
+struct ImagePool {
+  int images, channels;
+  PoolAxis rows, columns;
+};
+
+cudaError_t load_image_pool();
+// Largest element of each window and, if `index` is not null, its position in the image.
+cudaError_t launch_image_max_pool(const ImagePool& pool, Reals x, RealsOut y, int* index, cudaStream_t stream);
+// Mean of each image, and its gradient.
+cudaError_t launch_image_mean(const ImagePool& pool, Reals x, RealsOut y, cudaStream_t stream);
+cudaError_t launch_image_mean_backward(const ImagePool& pool, Reals dy, RealsOut dx, cudaStream_t stream);
+
+// dy at its positions in images of rows.in · columns.in, summed in f32 in `sums` of that many floats by image and
+// channel, then converted. The order of the sums is not fixed: for 16-bit floats, whose sums of a few terms f32 holds.
+cudaError_t launch_image_scatter(const ImagePool& pool, Reals dy, const int* index, float* sums, RealsOut dx,
+                                 cudaStream_t stream);
+
+}  // namespace starling::device

@@ -1,0 +1,184 @@
+#include "starling/kernels/cuda/device/column_parts.cuh"
+#include "starling/kernels/cuda/device/real.cuh"
+#include "starling/kernels/cuda/device/row_norm.h"
+
+namespace starling::device {
+namespace {
+
+constexpr int kWarps = 8;
+constexpr int kThreads = kWarps * 32;
+constexpr int kBackwardBlocks = 132 * 2;
+
+// Row of `width` elements over a warp, P packs of 8 a lane; past the end: 0.
+template <int P>
+struct Row {
+  Eight packs[P];
+};
+template <int P>
+__device__ __forceinline__ Row<P> load_row(const Reals& x, long long row, int width) {
+  Row<P> v;
+#pragma unroll
+  for (int j = 0; j < P; ++j) {
+    const int at = (j * 32 + static_cast<int>(threadIdx.x) % 32) * 8;
+    v.packs[j] = at < width ? load_eight(x, row * width + at) : Eight{};
+  }
+  return v;
+}
+
+// Calls f(pack, position in the row) for the packs that exist.
+template <int P, class F>
+__device__ __forceinline__ void each_pack(int width, F&& f) {
+#pragma unroll
+  for (int j = 0; j < P; ++j) {
+    const int at = (j * 32 + static_cast<int>(threadIdx.x) % 32) * 8;
+    if (at < width) f(j, at);
+  }
+}
+
+template <int P>
+__global__ void __launch_bounds__(kThreads)
+    forward_kernel(const __grid_constant__ RowNorm p, const __grid_constant__ RowNormForward f) {
+  begin();
+  const long long row = static_cast<long long>(blockIdx.x) * kWarps + threadIdx.x / 32;
+  if (row >= p.rows) return;
+  Row<P> x = load_row<P>(f.x, row, p.width);
+  const float n = static_cast<float>(p.width);
+  float sum = 0, squares = 0;
+  if (p.centred) {
+    each_pack<P>(p.width, [&](int j, int) {
+#pragma unroll
+      for (int k = 0; k < 8; ++k) sum += x.packs[j].at[k];
+    });
+    sum = warp_reduce(sum, Plus{});
+  }
+  const float mean = sum / n;
+  each_pack<P>(p.width, [&](int j, int) {
+#pragma unroll
+    for (int k = 0; k < 8; ++k) squares += (x.packs[j].at[k] - mean) * (x.packs[j].at[k] - mean);
+  });
+  const float var = warp_reduce(squares, Plus{}) / n, rstd = 1.f / sqrtf(var + p.eps);
+  if (threadIdx.x % 32 == 0) {
+    if (f.mean) f.mean[row] = mean;
+    f.var[row] = var;
+  }
+  each_pack<P>(p.width, [&](int j, int at) {
+    const Eight w = f.weight ? load_eight({f.weight, Real::f32}, at) : Eight{1, 1, 1, 1, 1, 1, 1, 1};
+    const Eight b = f.bias ? load_eight({f.bias, Real::f32}, at) : Eight{};
+#pragma unroll
+    for (int k = 0; k < 8; ++k) x.packs[j].at[k] = (x.packs[j].at[k] - mean) * rstd * w.at[k] + b.at[k];
+    store_eight(f.y, row * p.width + at, x.packs[j]);
+  });
+}
+
+// Blocks take turns at the rows and keep the sums of their columns: parts [blocks, 2, width] of dweight and dbias.
+template <int P>
+__global__ void __launch_bounds__(kThreads)
+    backward_kernel(const __grid_constant__ RowNorm p, const __grid_constant__ RowNormBackward b, float* parts) {
+  begin();
+  extern __shared__ float shared[];  // [2, width]
+  const float n = static_cast<float>(p.width);
+  Eight dots[P], sums[P];
+#pragma unroll
+  for (int j = 0; j < P; ++j) dots[j] = sums[j] = Eight{};
+  for (long long row = static_cast<long long>(blockIdx.x) * kWarps + threadIdx.x / 32; row < p.rows;
+       row += static_cast<long long>(gridDim.x) * kWarps) {
+    Row<P> x = load_row<P>(b.x, row, p.width), g = load_row<P>(b.dy, row, p.width);
+    const float mean = b.mean ? b.mean[row] : 0.f, rstd = 1.f / sqrtf(b.var[row] + p.eps);
+    float sum = 0, dot = 0;
+    each_pack<P>(p.width, [&](int j, int at) {
+      const Eight w = b.weight ? load_eight({b.weight, Real::f32}, at) : Eight{1, 1, 1, 1, 1, 1, 1, 1};
+#pragma unroll
+      for (int k = 0; k < 8; ++k) {
+        float& v = x.packs[j].at[k];
+        float& slope = g.packs[j].at[k];
+        v = (v - mean) * rstd;
+        dots[j].at[k] += slope * v;
+        sums[j].at[k] += slope;
+        slope *= w.at[k];
+        sum += slope;
+        dot += slope * v;
+      }
+    });
+    sum = p.centred ? warp_reduce(sum, Plus{}) / n : 0.f;
+    dot = warp_reduce(dot, Plus{}) / n;
+    each_pack<P>(p.width, [&](int j, int at) {
+#pragma unroll
+      for (int k = 0; k < 8; ++k) g.packs[j].at[k] = rstd * (g.packs[j].at[k] - sum - x.packs[j].at[k] * dot);
+      store_eight(b.dx, row * p.width + at, g.packs[j]);
+    });
+  }
+  if (!b.dweight) return;
+  for (int warp = 0; warp < kWarps; ++warp) {
+    if (static_cast<int>(threadIdx.x) / 32 == warp) {
+      each_pack<P>(p.width, [&](int j, int at) {
+#pragma unroll
+        for (int k = 0; k < 8; ++k) {
+          shared[at + k] = dots[j].at[k] + (warp > 0 ? shared[at + k] : 0.f);
+          shared[p.width + at + k] = sums[j].at[k] + (warp > 0 ? shared[p.width + at + k] : 0.f);
+        }
+      });
+    }
+    __syncthreads();
+  }
+  for (int i = static_cast<int>(threadIdx.x); i < 2 * p.width; i += kThreads)
+    parts[2ll * blockIdx.x * p.width + i] = shared[i];
+}
+
+__global__ void __launch_bounds__(1024)
+    weights_kernel(const float* parts, int count, int width, float* dweight, float* dbias) {
+  begin();
+  __shared__ float shared[32][33];
+  const int column = static_cast<int>(blockIdx.x) * 32 + static_cast<int>(threadIdx.x);
+  float* to = blockIdx.y == 0 ? dweight : dbias;
+  if (!to) return;
+  const float total = sum_of_parts(parts, count, width, column, static_cast<int>(blockIdx.y), shared);
+  if (threadIdx.y == 0 && column < width) to[column] = total;
+}
+
+template <class Use>
+cudaError_t by_packs(int width, Use&& use) {
+  if (width <= 256) return use(forward_kernel<1>, backward_kernel<1>);
+  if (width <= 512) return use(forward_kernel<2>, backward_kernel<2>);
+  if (width <= 768) return use(forward_kernel<3>, backward_kernel<3>);
+  return use(forward_kernel<4>, backward_kernel<4>);
+}
+
+unsigned backward_blocks(const RowNorm& norm) {
+  const unsigned wanted = blocks_for(norm.rows, kWarps);
+  return wanted < kBackwardBlocks ? wanted : kBackwardBlocks;
+}
+
+}  // namespace
+
+bool takes_rows(const RowNorm& norm) { return norm.rows > 0 && norm.width % 8 == 0 && norm.width <= 1024; }
+
+cudaError_t load_row_norm() {
+  for (const int width : {256, 512, 768, 1024}) {
+    const cudaError_t status = by_packs(width, [](auto* forward, auto* backward) {
+      const cudaError_t loaded = load(forward);
+      return loaded == cudaSuccess ? load(backward) : loaded;
+    });
+    if (status != cudaSuccess) return status;
+  }
+  return load(weights_kernel);
+}
+
+cudaError_t launch_row_norm(const RowNorm& norm, const RowNormForward& f, cudaStream_t stream) {
+  const LaunchShape shape{dim3(blocks_for(norm.rows, kWarps)), dim3(kThreads)};
+  return by_packs(norm.width, [&](auto* forward, auto*) { return launch(forward, shape, stream, norm, f); });
+}
+
+long long row_norm_scratch(const RowNorm& norm) { return 2ll * backward_blocks(norm) * norm.width; }
+
+cudaError_t launch_row_norm_backward(const RowNorm& norm, const RowNormBackward& b, float* scratch,
+                                     cudaStream_t stream) {
+  const unsigned blocks = backward_blocks(norm);
+  const LaunchShape shape{dim3(blocks), dim3(kThreads), static_cast<unsigned>(2 * norm.width * sizeof(float))};
+  const cudaError_t status =
+      by_packs(norm.width, [&](auto*, auto* backward) { return launch(backward, shape, stream, norm, b, scratch); });
+  if (status != cudaSuccess || !b.dweight) return status;
+  return launch(weights_kernel, {dim3(blocks_for(norm.width, 32), 2), dim3(32, 32)}, stream, scratch,
+                static_cast<int>(blocks), norm.width, b.dweight, b.dbias);
+}
+
+}  // namespace starling::device

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "starling/kernels/kernel.h"
+
+namespace starling::kernels {
+
+// Images [n, c, h, w] that lie in memory as [n, h, w, c].
+Shape channels_last_strides(const Shape& shape);
+bool is_channels_last(const ArgDesc& arg);
+
+// Ways of storing operands and results, besides dense and as typed, that the kernels of an op on a GPU read and write
+// without a conversion before or after them. Each is asked with the number of an operand or result and how many there
+// are; null: none.
+struct Storable {
+  using Which = std::function<bool(std::size_t i, std::size_t count)>;
+  Which narrow_in = nullptr, narrow_out = nullptr;  // 16-bit floats in place of f32
+  Which wide_in = nullptr, wide_out = nullptr;      // f32 in place of 16-bit floats
+  Which images_in = nullptr, images_out = nullptr;  // channels last: results are, where one of these operands is
+  bool prefers_images = false;                      // results are, whatever the operands
+};
+// Those of a list, and all.
+Storable::Which numbered(std::vector<std::size_t> numbers);
+Storable::Which each();
+
+// What the kernels of an op say; null: nothing.
+const Storable* find_storable(const OpDef& op, DeviceKind device);
+
+}  // namespace starling::kernels
