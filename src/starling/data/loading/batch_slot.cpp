@@ -35,6 +35,7 @@ void BatchSlot::shape(int most_parts, std::int64_t least_rows) {
   current_ = &shaped(rows);
   current_->begin = plan_->begin;
   current_->total = plan_->total;
+  current_->portion = plan_->portion;
 }
 
 Batch& BatchSlot::shaped(std::int64_t size) {

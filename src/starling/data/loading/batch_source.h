@@ -23,6 +23,7 @@ struct BatchPlan {
   DataPosition after{};           // position of the next batch
   std::int64_t size = 0;          // samples for this rank
   std::int64_t total = 0;         // samples for all ranks together
+  std::int64_t portion = -1;      // number of the portion; -1: batches are not handed out in portions
   bool ends_epoch = false;        // true: the epoch ends here and the plan has no samples
   std::int64_t record_bytes = 0;  // raw records held until the samples are made
 };

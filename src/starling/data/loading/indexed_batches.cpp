@@ -78,7 +78,26 @@ const EpochOrder& IndexedBatches::order(std::int64_t epoch) {
   return *order_;
 }
 
-void IndexedBatches::plan(BatchPlan& plan, const std::atomic<bool>& /*stop*/) {
+// Without a portion the plan is empty, like the end of an epoch.
+void IndexedBatches::plan_portion(BatchPlan& plan, const std::atomic<bool>& stop) {
+  auto& to = static_cast<IndexedPlan&>(plan);
+  const auto number = options_.portions->next(stop);
+  to.ends_epoch = !number;
+  to.portion = number.value_or(-1);
+  to.size = to.total = 0;
+  to.begin = to.after = position_;
+  if (!number) return;
+  const PortionGrid::Place place = grid_.at(*number);
+  to.begin = place.batch;
+  to.total = place.total;
+  to.size = place.size;
+  to.first = place.batch.sample + place.first;
+  to.after = {place.batch.epoch, place.batch.sample + place.total};
+  to.order = order(place.batch.epoch);
+}
+
+void IndexedBatches::plan(BatchPlan& plan, const std::atomic<bool>& stop) {
+  if (options_.portions) return plan_portion(plan, stop);
   auto& to = static_cast<IndexedPlan&>(plan);
   std::int64_t total = batch_size_at(position_.sample);
   while (options_.deal && total > 0 && position_.sample / options_.batch % options_.ranks != options_.rank) {
@@ -121,6 +140,9 @@ void IndexedBatches::seek(DataPosition position) {
         "[loader] expected an epoch of at least 0 and a sample of 0 to {}, got {} and {}", size_, position.epoch,
         position.sample);
   position_ = position;
+  if (!options_.portions) return;
+  grid_ = PortionGrid(
+      {.samples = samples_per_epoch(), .batch = options_.batch, .pieces = options_.ranks, .start = position});
 }
 
 nlohmann::json IndexedBatches::state(std::span<const BatchPlan* const> /*undone*/, DataPosition at) const {

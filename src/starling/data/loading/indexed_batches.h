@@ -5,6 +5,7 @@
 
 #include "starling/data/datasets/dataset.h"
 #include "starling/data/loading/batch_source.h"
+#include "starling/data/loading/portions.h"
 #include "starling/data/loading/sampler.h"
 
 namespace starling::data {
@@ -23,6 +24,7 @@ class IndexedBatches final : public BatchSource {
     int groups = 1;     // groups of ranks; a batch is split over groups first, then over their members
     int shards = 0;     // > 0: a group's share is cut into this many slices, and members take whole slices
     bool deal = false;  // true: rank r makes the whole batches numbered r, r + ranks, … instead of slices
+    std::shared_ptr<Portions> portions{};  // not null: makes the portions of these numbers, `ranks` of them a batch
   };
   IndexedBatches(std::shared_ptr<const Dataset> dataset, const Options& options);
 
@@ -47,6 +49,7 @@ class IndexedBatches final : public BatchSource {
     std::int64_t begin, size;
   };
   Part part_of(std::int64_t total) const;
+  void plan_portion(BatchPlan& plan, const std::atomic<bool>& stop);
   std::int64_t batch_size_at(std::int64_t sample) const;  // 0 at the end of the epoch
   const EpochOrder& order(std::int64_t epoch);
   const nlohmann::json& marks() const;
@@ -55,6 +58,7 @@ class IndexedBatches final : public BatchSource {
   Options options_;
   std::int64_t size_;
   DataPosition position_;
+  PortionGrid grid_;  // of portions from the position last sought
   std::optional<EpochOrder> order_;
   std::int64_t order_epoch_ = -1;
   mutable nlohmann::json marks_;  // fingerprint of the data set, computed on first use

@@ -48,7 +48,8 @@ std::unique_ptr<data::BatchSource> indexed(std::shared_ptr<const Dataset> datase
                                                                               .ranks = options.ranks,
                                                                               .groups = options.groups,
                                                                               .shards = options.shards,
-                                                                              .deal = options.deal});
+                                                                              .deal = options.deal,
+                                                                              .portions = options.portions});
 }
 
 std::unique_ptr<data::BatchSource> streamed(data::RecordShards shards, StreamOptions stream,

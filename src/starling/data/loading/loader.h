@@ -13,6 +13,7 @@
 #include "starling/data/datasets/dataset.h"
 #include "starling/data/loading/batch_slot.h"
 #include "starling/data/loading/batch_source.h"
+#include "starling/data/loading/portions.h"
 #include "starling/data/loading/position.h"
 #include "starling/data/loading/stream.h"
 #include "starling/data/transform.h"
@@ -40,6 +41,9 @@ struct LoaderOptions {
   int shards = 0;
   bool deal = false;  // true: ranks make whole batches in turn instead
   data::DataPosition start{};
+  // Map-style data only: batches are cut into `ranks` portions, and this loader makes those whose numbers it is given,
+  // from `start` on; `rank`, `groups`, `shards` and `deal` are not used then. A null batch stands for no number.
+  std::shared_ptr<data::Portions> portions{};
 };
 
 // Counters of a loader since its construction.

@@ -105,6 +105,7 @@ void FitRun::begin() {
   rate_ = parts_.optimizer.lr();
   each(&Callback::begin);
   begin_ranks();
+  begin_workers();
   // A first checkpoint to go back to, or, after going back, the same one with what was decided.
   if (plan_.rolls_back && (!resumed_ || plan_.rolled_back > 0)) each(&Callback::settled);
 }
@@ -180,9 +181,10 @@ FitResult FitRun::run_all() {
   allocator(kCpu).reset_peak();
   begin();
   const bool was_finished = first_step_ > 0 && finished() && state_.owed == Owed::nothing;
+  finished_before_ = finished();
   pay_owed();
   while (!finished() && !stopping()) run_epoch();
-  const bool moved = settle();
+  const bool moved = parts_.pool ? settle_workers() : settle();
   const bool within_epoch = state_.position.sample != 0;
   if (!interrupted_ && (moved || (within_epoch && state_.evaluated_step != state_.step))) evaluate_now();
   const bool line_open = within_epoch || state_.owed != Owed::nothing;  // a whole epoch has ended its line
@@ -191,6 +193,7 @@ FitResult FitRun::run_all() {
   show_whole();
   each(&Callback::end);
   each(&Callback::finished);
+  sum_up_workers();
   FitResult result{
       .summary = summary(), .interrupted = interrupted_, .ended_by = ended_by_, .was_finished = was_finished};
   result.position = state_.position;
@@ -208,12 +211,16 @@ FitResult FitRun::run_all() {
 // Runs until the epoch or the run ends, or a stop is requested.
 void FitRun::run_epoch() {
   epoch_over_ = false;
+  running_epoch_ = state_.position.epoch;
+  within_epoch_ = true;
+  if (parts_.pool) let_workers_run();
   while (!epoch_over_ && run_step()) {
     after_step();
     if (!epoch_over_ && (finished() || stopping())) return;
   }
-  const data::DataPosition ended = state_.position;
-  state_.position = feed_.position();
+  within_epoch_ = false;
+  const data::DataPosition ended = parts_.pool ? epoch_end() : state_.position;
+  state_.position = parts_.pool ? next_position() : feed_.position();
   end_epoch(ended);
 }
 
@@ -227,6 +234,7 @@ const Batch* FitRun::next_batch() {
 // Makes one update from one or more batches; false if the epoch has none left. If the epoch ends within a step, the
 // update uses the batches so far.
 bool FitRun::run_step() {
+  if (parts_.pool) return run_workers_step();
   const auto start = Clock::now();
   report_ = {};
   given_rows_ = 0;
@@ -386,6 +394,7 @@ void FitRun::pay_owed() {
 // False if a stop was requested meanwhile: the evaluation is then made when the run resumes.
 bool FitRun::evaluate_now() {
   if (parts_.link && !test_.empty() && strategy().settles_to_evaluate()) strategy().settle();
+  if (!test_.empty()) fetch_weights();
   const double since = progress_.now();
   auto found = evaluate_unless_stopped();
   state_.owed = found ? Owed::nothing : Owed::evaluation;
@@ -396,10 +405,16 @@ bool FitRun::evaluate_now() {
   if (evaluation_.samples > 0) {
     each(&Callback::evaluated);
     const auto metric = state_.metrics.find(watched());
-    if (parts_.options.schedule && metric != state_.metrics.end()) parts_.options.schedule->observe(metric->second);
+    if (parts_.options.schedule && metric != state_.metrics.end()) observe(metric->second);
   }
   progress_.leave_out(progress_.now() - since);
   return true;
+}
+
+// Workers' rates are computed while they ask for portions.
+void FitRun::observe(double metric) {
+  if (!parts_.pool) return parts_.options.schedule->observe(metric);
+  parts_.pool->locked([&] { parts_.options.schedule->observe(metric); });
 }
 
 // With several ranks, all leave an evaluation after the same batch.
@@ -485,7 +500,9 @@ Summary FitRun::summary() const {
           .wait_share = state_.wait_share(),
           .skipped = state_.skipped,
           .rollbacks = parts_.rollbacks.count(),
-          .strategy = parts_.link ? strategy().name() : std::string(),
+          .strategy = parts_.link   ? strategy().name()
+                      : parts_.pool ? parts_.pool->strategy()
+                                    : std::string(),
           .ranks = ranks_summary_,
           .interrupted = interrupted_,
           .started = started_};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include "starling/train/ranks/link.h"
 #include "starling/train/run/run_checkpoint.h"
 #include "starling/train/run/run_lock.h"
+#include "starling/train/workers/worker_pool.h"
 
 namespace starling::train {
 
@@ -28,7 +30,8 @@ class FitRun final : public Run {
     StepPrograms& programs;
     Evaluator& evaluator;
     Rollbacks& rollbacks;
-    RankLink* link = nullptr;  // connection to the other ranks; null: none
+    RankLink* link = nullptr;    // connection to the other ranks; null: none
+    WorkerPool* pool = nullptr;  // workers that train for this run, which computes nothing itself; null: none
   };
   FitRun(const Parts& parts, Loader& loader, EvaluationData test, std::vector<std::string> class_names);
 
@@ -63,6 +66,8 @@ class FitRun final : public Run {
 
  private:
   FitResult run_all();
+  void keep(const std::function<void(const Checkpoint&)>& use);
+  void keep_with_owed(const std::function<void(const Checkpoint&)>& use);
   std::optional<FitResult> run_with_ranks();
   bool roll_back(const NotFiniteError& error);
   void expect_checkpoint() const;
@@ -99,9 +104,20 @@ class FitRun final : public Run {
   bool stopping();
   void run_epoch();
   bool run_step();
+  void begin_workers();
+  void let_workers_run();
+  void take_workers_step(const WorkerPool::Step& step);
+  bool run_workers_step();
+  void fetch_weights();
+  bool halt_workers();
+  bool settle_workers();
+  void sum_up_workers();
   const Batch* next_batch();
   void begin_step(const Batch& first);
   void set_rate();
+  void observe(double metric);
+  data::DataPosition epoch_end() const { return {running_epoch_, plan_.samples_per_epoch}; }
+  data::DataPosition next_position() const;
   void take(StepPrograms::Result result);
   void check_loss() const;
   void judge(const std::string& what);
@@ -137,14 +153,19 @@ class FitRun final : public Run {
   double shown_weight_ = 0;
   double last_loss_ = 0;
   bool loss_shown_ = false;
-  int skipped_in_a_row_ = 0;      // steps skipped for non-finite gradients
-  double rate_ = 0;               // current learning rate
-  bool left_out_ = false;         // the current step is left out after a rollback
-  bool resumed_ = false;          // the run goes on from a checkpoint
-  std::int64_t finite_step_ = 0;  // last step after which this rank's state was found finite
-  std::string not_finite_;        // name of this rank's tensor that is not finite
-  bool epoch_over_ = false;       // set when the loader reports the end
-  bool shown_ = false;            // weights stored in pieces are whole on every rank, for good
+  int skipped_in_a_row_ = 0;                         // steps skipped for non-finite gradients
+  double rate_ = 0;                                  // current learning rate
+  bool left_out_ = false;                            // the current step is left out after a rollback
+  bool resumed_ = false;                             // the run goes on from a checkpoint
+  std::int64_t finite_step_ = 0;                     // last step after which this rank's state was found finite
+  std::string not_finite_;                           // name of this rank's tensor that is not finite
+  bool epoch_over_ = false;                          // set when the loader reports the end
+  std::int64_t running_epoch_ = 0;                   // with a pool: epoch whose end is not evaluated yet
+  bool within_epoch_ = false;                        // with a pool: that epoch's steps are being made
+  std::chrono::steady_clock::time_point stepped_{};  // with a pool: when its last step was taken
+  bool halted_ = false;                              // with a pool: the workers are, for good
+  bool finished_before_ = false;                     // with a pool: there was nothing to train
+  bool shown_ = false;                               // weights stored in pieces are whole on every rank, for good
   bool explained_ = false;
   nlohmann::json fresh_schedule_{};  // state of the schedule before this run
   std::optional<RunLock> lock_;      // lock of the run folder, on the rank that writes

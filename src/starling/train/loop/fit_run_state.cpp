@@ -31,6 +31,24 @@ Checkpoint FitRun::checkpoint() {
 void FitRun::with_checkpoint(const std::function<void(const Checkpoint&)>& use) {
   const dist::Pulse::Doing doing(pulse(), "save");
   if (parts_.link) hear_all();
+  if (parts_.pool && !halted_ && !finished_before_) {
+    halt_workers();
+    keep_with_owed(use);
+    parts_.pool->resume();
+    return;
+  }
+  keep(use);
+}
+
+// Workers may have gone beyond the epoch whose end is still to be evaluated.
+void FitRun::keep_with_owed(const std::function<void(const Checkpoint&)>& use) {
+  const Owed owed = state_.owed;
+  if (within_epoch_ && state_.position.epoch > running_epoch_) state_.owed = Owed::epoch;
+  keep(use);
+  state_.owed = owed;
+}
+
+void FitRun::keep(const std::function<void(const Checkpoint&)>& use) {
   expect_finite_state();
   nlohmann::json extra = {{"identity", parts_.options.identity}, {"run", to_json(state_)}};
   if (parts_.options.schedule) extra["schedule"] = parts_.options.schedule->state();

@@ -15,6 +15,7 @@
 
 #include "starling/base/error.h"
 #include "starling/base/nearest.h"
+#include "starling/base/wrap.h"
 
 namespace starling {
 namespace {
@@ -55,11 +56,6 @@ double seconds_left(const ProgressState& state, double rate) {
   return static_cast<double>(state.epochs * state.samples - done_in_all(state)) / rate;
 }
 
-// Columns of UTF-8 text, one per character: users may name metrics.
-int columns_of(std::string_view text) {
-  return static_cast<int>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
-}
-
 std::string first_columns(const std::string& text, int columns) {
   std::size_t end = 0;
   for (int seen = 0; end < text.size(); ++end) {
@@ -71,7 +67,7 @@ std::string first_columns(const std::string& text, int columns) {
 
 // As many fields, which stand two spaces apart, as fit; of the first one as much as fits.
 std::string whole_fields(std::string line, int columns) {
-  while (columns_of(line) > columns) {
+  while (static_cast<int>(text_width(line)) > columns) {
     const auto last = line.rfind("  ");
     if (last == std::string::npos || last == 0) return first_columns(line, columns);
     line.resize(last);
@@ -137,7 +133,7 @@ std::string format_progress(const ProgressState& state, double rate, int columns
   std::string line;
   for (const auto& parts : choices) {
     line = progress_line(state, rate, parts);
-    if (columns_of(line) < columns) return line;
+    if (static_cast<int>(text_width(line)) < columns) return line;
   }
   return whole_fields(line, columns - 1);
 }
@@ -201,10 +197,13 @@ void Progress::measure(const ProgressState& state, double now) {
   drawn_done_ = done_in_all(state);
 }
 
+std::size_t Progress::columns() const {
+  return static_cast<std::size_t>(options_.columns > 0 ? options_.columns : terminal_columns());
+}
+
 void Progress::draw(const ProgressState& state) {
   if (options_.mode == ProgressMode::bar) {
-    const int columns = options_.columns > 0 ? options_.columns : terminal_columns();
-    *options_.out << '\r' << format_progress(state, rate_, columns) << "\x1b[K" << std::flush;
+    *options_.out << '\r' << format_progress(state, rate_, static_cast<int>(columns())) << "\x1b[K" << std::flush;
     line_open_ = true;
   } else if (options_.mode == ProgressMode::json) {
     *options_.out << format_progress_json(state, rate_) << '\n' << std::flush;
@@ -231,7 +230,8 @@ void Progress::note(std::string_view text) {
     const nlohmann::json json = {{"note", text}};
     *options_.out << json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n' << std::flush;
   } else {
-    *options_.out << text << '\n' << std::flush;
+    const bool on_terminal = options_.mode == ProgressMode::bar && text.find('\n') == std::string_view::npos;
+    *options_.out << (on_terminal ? wrapped(std::string(text), columns(), 0) : std::string(text)) << '\n' << std::flush;
   }
   line_open_ = false;
 }

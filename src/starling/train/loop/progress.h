@@ -52,13 +52,15 @@ class Progress {
   void leave_out(double seconds);
   double now() const { return options_.now(); }
   void finish(const ProgressState& state);  // draws the last state and ends the line
-  void note(std::string_view text);         // prints a line above the bar; {"note": …} in JSON mode
+  // Prints a line above the bar, broken between words where the terminal ends; {"note": …} in JSON mode.
+  void note(std::string_view text);
 
   ProgressMode mode() const { return options_.mode; }  // never automatic
 
  private:
   void measure(const ProgressState& state, double now);
   void draw(const ProgressState& state);
+  std::size_t columns() const;  // of the terminal
 
   ProgressOptions options_;
   bool started_ = false;

@@ -217,6 +217,7 @@ void StepPrograms::begin(const StepWants& wants, std::int64_t step) {
   step_ = step;
   result_ = {};
   loss_sum_ = 0;
+  if (ranks_) ranks_->before_step(step);
 }
 
 void StepPrograms::add(const Batch& batch) {

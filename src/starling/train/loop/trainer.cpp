@@ -7,6 +7,7 @@
 #include "starling/base/error.h"
 #include "starling/train/loop/fit_run.h"
 #include "starling/train/loop/number_fields.h"
+#include "starling/train/workers/worker_loop.h"
 
 namespace starling {
 namespace {
@@ -53,13 +54,17 @@ TrainerOptions of_rank(TrainerOptions o) {
 
 // This rank's part of the data: rows of every batch, or shards of its own.
 void cut_for_rank(LoaderOptions& loader, const dist::RankStrategy& strategy, bool stream) {
-  loader.rank = strategy.rank();
-  loader.ranks = strategy.world();
+  loader.rank = strategy.data_rank();
+  loader.ranks = strategy.data_ranks();
   if (!stream) {
     loader.groups = strategy.groups();
     loader.shards = strategy.shards();
     return;
   }
+  check(strategy.data_ranks() == strategy.world(),
+        "[Trainer] expected data whose samples are counted for {}, under which several ranks hold the same rows, got "
+        "shards that are streamed",
+        strategy.name());
   check(loader.batch >= loader.ranks, "[Trainer] expected a batch of at least one sample a rank, got {} for {} ranks",
         loader.batch, loader.ranks);
   loader.batch = strategy.rows(loader.batch).size;
@@ -96,10 +101,28 @@ struct Trainer::Parts {
   FitResult fit(Loader& loader, const train::EvaluationData& test, const std::vector<std::string>& class_names) {
     train::Rollbacks rollbacks(options.non_finite == NonFinite::rollback ? options.rollbacks : 0);
     while (true) {
-      train::FitRun run({net, optimizer, *objective, options, callbacks, programs, evaluator, rollbacks, link.get()},
+      train::FitRun run({net, optimizer, *objective, options, callbacks, programs, evaluator, rollbacks, link.get(),
+                         options.pool.get()},
                         loader, test, class_names);
       if (auto result = run.run()) return std::move(*result);
     }
+  }
+
+  // As a worker: trains on what the leader hands out.
+  FitResult work(const std::shared_ptr<const Dataset>& data, LoaderOptions loader) {
+    check(data != nullptr,
+          "[Trainer] expected data that can be asked by number for a worker, got shards without an index");
+    loader.ranks = options.workers;
+    loader.portions = options.line;
+    loader.prefetch = 1;
+    const auto make = [&](data::DataPosition start) {
+      loader.start = start;
+      return std::make_unique<Loader>(data, loader);
+    };
+    train::work_for_leader({net, optimizer, programs, link->strategy(), *options.line, options.buffers.get(),
+                            options.seed, options.stepped},
+                           make);
+    return {};
   }
 
   nn::Module& net;
@@ -131,6 +154,7 @@ FitResult Trainer::fit(const data::DataSplits& data) {
   LoaderOptions options = o.loader;
   options.batch = o.batch;
   options.seed = static_cast<std::uint64_t>(o.seed);
+  if (o.line) return parts_->work(data.train, options);
   if (parts_->link) cut_for_rank(options, parts_->link->strategy(), !data.train);
   const bool valid = data.valid || data.valid_shards;
   const train::EvaluationData test{valid ? data.valid : data.test, valid ? data.valid_shards : data.test_shards};

@@ -21,6 +21,12 @@
 #include "starling/train/metric.h"
 #include "starling/train/run/summary.h"
 
+namespace starling::train {
+class LeaderLine;
+class SharedBuffers;
+class WorkerPool;
+}  // namespace starling::train
+
 namespace starling {
 
 struct TrainerOptions {
@@ -49,6 +55,13 @@ struct TrainerOptions {
   // data_parallel({.workers = 2}), …; null: one worker. With a RankStrategy every rank creates its own trainer, network
   // and optimizer with the same options, and all ranks call the same functions.
   std::shared_ptr<runtime::Strategy> strategy{};
+  // Workers over parameter servers. The leader of such a run has a pool and computes nothing itself; every worker has a
+  // line to the leader and a strategy of its own, and its fit() trains on what the leader hands out. Null: neither.
+  std::shared_ptr<train::WorkerPool> pool{};
+  std::shared_ptr<train::LeaderLine> line{};
+  std::shared_ptr<train::SharedBuffers> buffers{};   // of the first worker; else null
+  int workers = 1;                                   // with a line: all workers of the run
+  std::function<void(std::int64_t step)> stepped{};  // with a line: called after every step of this worker
   double slow = 1;                // artificial slow-down factor of this worker, for studies of stragglers
   std::int64_t hash_every = 100;  // steps between comparisons of all ranks' weights; 0: none
   StreamOptions stream{};         // for streamed shards

@@ -1,0 +1,48 @@
+#include "starling/data/loading/portions.h"
+
+#include <algorithm>
+
+#include "starling/base/error.h"
+
+namespace starling::data {
+namespace {
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+PortionGrid::PortionGrid(const Options& options) : options_(options) {
+  check(options.samples >= 1 && options.batch >= 1 && options.pieces >= 1,
+        "[portions] expected samples, a batch and pieces of at least 1, got {}, {} and {}", options.samples,
+        options.batch, options.pieces);
+  batches_ = ceil_div(options.samples, options.batch);
+  first_batches_ = ceil_div(std::max<std::int64_t>(0, options.samples - options.start.sample), options.batch);
+}
+
+PortionGrid::Place PortionGrid::at(std::int64_t portion) const {
+  const std::int64_t number = portion / options_.pieces, piece = portion % options_.pieces;
+  Place place;
+  if (number < first_batches_) {
+    place.batch = {options_.start.epoch, options_.start.sample + number * options_.batch};
+  } else {
+    const std::int64_t later = number - first_batches_;
+    place.batch = {options_.start.epoch + 1 + later / batches_, later % batches_ * options_.batch};
+  }
+  place.total = std::min(options_.batch, options_.samples - place.batch.sample);
+  place.first = place.total * piece / options_.pieces;
+  place.size = place.total * (piece + 1) / options_.pieces - place.first;
+  return place;
+}
+
+DataPosition PortionGrid::after(std::int64_t portions) const {
+  if (portions == 0) return options_.start;
+  const Place last = at(portions - 1);
+  return {last.batch.epoch, last.batch.sample + last.first + last.size};
+}
+
+std::int64_t PortionGrid::before_epoch(std::int64_t epoch) const {
+  if (epoch <= options_.start.epoch) return 0;
+  return (first_batches_ + (epoch - options_.start.epoch - 1) * batches_) * options_.pieces;
+}
+
+}  // namespace starling::data

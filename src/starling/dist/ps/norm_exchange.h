@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "starling/dist/ps/gate.h"
+#include "starling/dist/ps/norm_rule.h"
+
+namespace starling::dist::ps {
+
+// Steps of one key that need norms of its whole tensor, of which other servers hold pieces too. A step is measured
+// here, told to the others, and made when all have told theirs: the n-th step of a worker (or of a clock) is the same
+// everywhere. Nobody blocks meanwhile. Knows no tensors.
+class NormExchange {
+ public:
+  // Who made a step, and how many of it there were before.
+  struct Tag {
+    int worker = 0;  // -1: all workers together
+    std::uint64_t count = 0;
+    friend auto operator<=>(const Tag&, const Tag&) = default;
+  };
+
+  // ordered: steps come in the same order everywhere and are made one after another; else only those of one worker are.
+  NormExchange(int server, std::vector<int> servers, bool ordered)
+      : server_(server), servers_(std::move(servers)), ordered_(ordered) {}
+
+  void add(int worker, Step step);
+  void hear(int server, const Tag& tag, const NormSums& sums);
+  bool idle() const { return waiting_.empty(); }
+
+  // Next step that is to be measured here; its sums are given by tell().
+  struct Measured {
+    Tag tag;
+    const Step* step = nullptr;
+  };
+  std::optional<Measured> next_to_measure();
+  void tell(const Tag& tag, const NormSums& own);
+  // Next step that all servers have measured, taken out.
+  struct Ready {
+    Step step;
+    NormSums whole;
+  };
+  std::optional<Ready> next_to_make();
+
+ private:
+  struct Waiting {
+    Tag tag;
+    Step step;
+    bool measured = false;
+  };
+  bool first_of_its_kind(std::size_t place) const;
+
+  int server_;
+  std::vector<int> servers_;  // that hold a piece
+  bool ordered_;
+  std::deque<Waiting> waiting_;
+  std::map<int, std::uint64_t> counts_;
+  std::map<Tag, std::map<int, NormSums>> heard_;  // by server
+};
+
+}  // namespace starling::dist::ps

@@ -1,0 +1,18 @@
+#include "starling/dist/strategy/server_rule.h"
+
+namespace starling::dist {
+namespace {
+
+struct AsyncOptions {
+  static Settings settings() { return {}; }
+  ServerRule rule() const { return {}; }
+};
+
+}  // namespace
+
+void register_strategy_async(StrategyKinds& kinds) {
+  add_server_strategy<AsyncOptions>(
+      kinds, "async", "parameter servers apply every worker's gradient as it comes; nobody waits for anybody");
+}
+
+}  // namespace starling::dist

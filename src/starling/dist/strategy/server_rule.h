@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "starling/base/settings.h"
+#include "starling/dist/ps/clock.h"
+#include "starling/dist/strategy/strategy_kinds.h"
+
+namespace starling::dist {
+
+// Strategy over parameter servers, as a composition of three choices.
+struct ServerRule {
+  // When: how far a read may be behind (ps/clock.h), and how pushes of one clock become updates.
+  std::int64_t bound = ps::kUnbounded;
+  ps::Merge merge = ps::Merge::each;
+  std::int64_t backups = 0;  // merge mean: workers that an update need not wait for
+
+  // What: gradients of so many steps are added up before they are pushed; weights are fetched before every n_fetch-th
+  // step, and in between a worker descends by itself.
+  std::int64_t n_push = 1;
+  std::int64_t n_fetch = 1;
+
+  // Who: portions of the data go to whoever is idle, or worker w makes its part of every step. The first `warm` of them
+  // are made by one worker alone.
+  bool in_turn = false;
+  std::int64_t warm = 0;
+
+  // True if the others go on without a worker that is lost.
+  bool goes_on() const { return !in_turn || backups > 0; }
+  ps::ClockOptions clock(int workers) const;
+};
+
+// Maker of a strategy over servers: a StrategyMaker that can be asked for its rule.
+struct ServerMaker {
+  std::string name;
+  ServerRule rule;
+  std::shared_ptr<RankStrategy> operator()(std::shared_ptr<Comm> comm) const;
+};
+const ServerRule* server_rule(const StrategyMaker& maker);  // null: the strategy has no servers
+
+// Registers a strategy whose options have `ServerRule rule() const`.
+template <class Options>
+void add_server_strategy(StrategyKinds& kinds, const std::string& name, const std::string& doc) {
+  kinds.add<Options>(name, doc, [name](const Options& options) -> StrategyMaker {
+    return ServerMaker{name, options.rule()};
+  });
+}
+
+}  // namespace starling::dist

@@ -1,0 +1,348 @@
+#include "starling/train/job/job_servers.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <exception>
+#include <optional>
+#include <thread>
+
+#include "starling/base/as_rank.h"
+#include "starling/base/error.h"
+#include "starling/base/parallel.h"
+#include "starling/dist/comm/threads/threads_comm.h"
+#include "starling/dist/launch/hosts.h"
+#include "starling/dist/launch/secret.h"
+#include "starling/dist/ps/server.h"
+#include "starling/dist/strategy/server_worker.h"
+#include "starling/train/job/job_error.h"
+#include "starling/train/job/job_ranks.h"
+#include "starling/train/job/job_worker.h"
+#include "starling/train/workers/leader_watch.h"
+#include "starling/train/workers/worker_pool.h"
+
+namespace starling::train {
+namespace {
+
+namespace ps = dist::ps;
+using std::chrono::milliseconds;
+
+milliseconds milliseconds_of(double seconds) {
+  return std::chrono::ceil<milliseconds>(std::chrono::duration<double>(seconds));
+}
+
+int threads_of_each(const Job& job, int workers_here) {
+  const int all = job.distribute.threads > 0 ? static_cast<int>(job.distribute.threads) : num_threads();
+  return std::max(1, all / std::max(1, workers_here));
+}
+
+dist::ServerRule rule_of(const Job& job) { return *dist::server_rule(job.distribute.strategy.make()); }
+
+int servers_of(const Job& job) { return static_cast<int>(job.distribute.server_count()); }
+
+// What leader, workers and servers of a job have in common.
+struct Meeting {
+  std::shared_ptr<ps::Wire> wire{};
+  std::string secret{};
+  std::string leader{};  // address of its service
+  std::vector<ps::ServerPlace> servers{};
+  int workers = 1;
+};
+
+ps::ServerOptions server_options(const Job& job, const Meeting& meeting, int index, std::string address) {
+  return {.index = index,
+          .name = fmt::format("server {}", index),
+          .address = std::move(address),
+          .optimizer = job.optimizer.kind.make(),
+          .clock = rule_of(job).clock(meeting.workers),
+          .secret = meeting.secret};
+}
+
+// Server that repeats what server `index` does, and takes its place when that dies.
+ps::ServerOptions backup_options(const Job& job, const Meeting& meeting, int index, std::string address) {
+  ps::ServerOptions how = server_options(job, meeting, index, std::move(address));
+  how.name = fmt::format("backup of server {}", index);
+  how.is_backup = true;
+  return how;
+}
+
+// The server whose backup lies beside server `index`.
+int backed_by(int index, int servers) { return (index + servers - 1) % servers; }
+
+std::unique_ptr<ps::Client> connect(const Job& job, const Meeting& meeting, int worker,
+                                    const std::vector<ps::ServedTensor>& tensors) {
+  ps::ClientOptions how{.worker = worker,
+                        .name = worker < 0 ? "leader" : fmt::format("worker {}", worker),
+                        .servers = meeting.servers,
+                        .secret = meeting.secret};
+  if (job.distribute.deadline > 0) how.deadline = milliseconds_of(job.distribute.deadline);
+  return std::make_unique<ps::Client>(meeting.wire, ps::KeyTable(tensors, static_cast<int>(meeting.servers.size())),
+                                      how);
+}
+
+std::shared_ptr<WorkerPool> make_pool(
+    const Job& job, const Meeting& meeting, std::string address, std::shared_ptr<SharedBuffers> buffers,
+    std::function<std::unique_ptr<ps::Client>(const std::vector<ps::ServedTensor>&)> connect_leader) {
+  WorkerPoolOptions how;
+  how.strategy = job.distribute.strategy.name;
+  how.rule = rule_of(job);
+  how.workers = meeting.workers;
+  how.wire = meeting.wire;
+  how.address = std::move(address);
+  how.heartbeat = milliseconds_of(job.distribute.heartbeat);
+  how.deadline = milliseconds_of(job.distribute.deadline);
+  how.buffers = std::move(buffers);
+  how.connect = std::move(connect_leader);
+  return std::make_shared<WorkerPool>(std::move(how));
+}
+
+// The worker's strategy, on a communicator of its own; it connects with the servers once it knows its tensors.
+WorkerSetup worker_setup(const Job& job, const Meeting& meeting, int worker, int threads) {
+  std::shared_ptr<Comm> alone = std::move(make_thread_comms(1, {}).front());
+  const auto strategy = std::dynamic_pointer_cast<dist::ServerWorker>(job.distribute.strategy.make()(alone));
+  strategy->connect_by([&job, &meeting, worker](const dist::TrainedState& state) {
+    return connect(job, meeting, worker, served_tensors(state));
+  });
+  return {.workers = meeting.workers,
+          .strategy = strategy,
+          .line = std::make_shared<LeaderLine>(
+              meeting.wire,
+              LeaderLineOptions{
+                  .address = meeting.leader, .worker = worker, .heartbeat = milliseconds_of(job.distribute.heartbeat)}),
+          .threads = threads};
+}
+
+// Runs one worker; what ends it early is told to the leader, who decides what it means for the run.
+void run_worker(const Job& job, const JobData& data, const WorkerSetup& setup) {
+  const AsRank as_rank(setup.line->worker());
+  const ThreadScope scope(setup.threads);
+  try {
+    train_worker(job, data, setup);
+  } catch (const std::exception& error) {
+    setup.line->failed(error.what());
+    throw;
+  }
+}
+
+// Servers that are threads of this process.
+class EmbeddedServers {
+ public:
+  EmbeddedServers(const Job& job, Meeting& meeting) : job_(job), meeting_(meeting) {
+    for (int index = 0; index < servers_of(job); ++index)
+      meeting.servers.push_back(
+          {.address = fmt::format("inproc://server-{}", index),
+           .backup = job.distribute.server_backups ? fmt::format("inproc://backup-{}", index) : ""});
+  }
+  void start(const std::vector<ps::ServedTensor>& tensors) {
+    const ps::KeyTable keys(tensors, servers_of(job_));
+    for (int index = 0; index < servers_of(job_); ++index) {
+      const ps::ServerPlace& place = meeting_.servers[static_cast<std::size_t>(index)];
+      if (!place.backup.empty()) start(keys, backup_options(job_, meeting_, index, place.backup));
+      ps::ServerOptions how = server_options(job_, meeting_, index, place.address);
+      how.backup = place.backup;
+      start(keys, how);
+    }
+  }
+
+ private:
+  void start(const ps::KeyTable& keys, const ps::ServerOptions& how) {
+    servers_.push_back(std::make_unique<ps::Server>(meeting_.wire, keys, how));
+    servers_.back()->start();
+  }
+
+  const Job& job_;
+  Meeting& meeting_;
+  std::vector<std::unique_ptr<ps::Server>> servers_;
+};
+
+constexpr std::int64_t kTextWidth = 512;
+constexpr milliseconds kLastWords{2'000};
+
+// Texts of all ranks, in rank order. Collective: it happens once, before the run.
+std::vector<std::string> gather_texts(Comm& comm, std::string own) {
+  check(own.size() < static_cast<std::size_t>(kTextWidth), "[train] expected less than {} characters, got '{}'",
+        kTextWidth, own);
+  own.resize(static_cast<std::size_t>(kTextWidth), '\0');
+  std::string all(static_cast<std::size_t>(kTextWidth * comm.size()), '\0');
+  comm.all_gather(own.data(), all.data(), kTextWidth, DType::u8, {.name = "servers.meet"}).wait();
+  std::vector<std::string> texts;
+  for (int rank = 0; rank < comm.size(); ++rank)
+    texts.emplace_back(
+        all.substr(static_cast<std::size_t>(rank * kTextWidth), static_cast<std::size_t>(kTextWidth)).c_str());
+  return texts;
+}
+
+// One process of a job with servers, from the meeting of all to the end of its role.
+class ServedProcess {
+ public:
+  ServedProcess(const Job& job, const TrainOptions& options, const Processes& others)
+      : job_(job), options_(options), others_(others) {
+    meeting_.workers = workers_among(job, others.comm->size());
+    meeting_.secret = dist::read_secret();
+    // Launchers without a secret of their own bring a network that is: rank 0 makes one for this run.
+    if (meeting_.secret.empty())
+      meeting_.secret = gather_texts(*others.comm, rank() == 0 ? dist::make_secret() : "")[0];
+    meeting_.wire = ps::make_wire({.secret = meeting_.secret});
+    const bool one_host = others.here == others.comm->size();
+    own_address_ = one_host ? "tcp://127.0.0.1:*" : fmt::format("tcp://{}:*", dist::host_name());
+  }
+
+  TrainResult run() {
+    if (rank() >= meeting_.workers) return serve();
+    if (rank() == 0) return lead();
+    meet_backups("");
+    meet("");
+    work(load_job_data(job_));
+    return {.leads = false};
+  }
+
+ private:
+  int rank() const { return others_.comm->rank(); }
+  int threads() const {
+    const int servers_here = others_.here == others_.comm->size() ? servers_of(job_) : 0;
+    return threads_of_each(job_, others_.here - servers_here);
+  }
+
+  // Addresses of backups, which servers have to know before they listen themselves.
+  void meet_backups(const std::string& own) {
+    meeting_.servers.resize(static_cast<std::size_t>(servers_of(job_)));
+    if (!job_.distribute.server_backups) return;
+    const auto told = gather_texts(*others_.comm, own);
+    for (int index = 0; index < servers_of(job_); ++index) {
+      const auto backed = static_cast<std::size_t>(backed_by(index, servers_of(job_)));
+      meeting_.servers[backed].backup = told[static_cast<std::size_t>(meeting_.workers + index)];
+    }
+  }
+
+  void meet(const std::string& own) {
+    const auto told = gather_texts(*others_.comm, own);
+    meeting_.leader = told[0];
+    for (std::size_t index = 0; index < meeting_.servers.size(); ++index)
+      meeting_.servers[index].address = told[static_cast<std::size_t>(meeting_.workers) + index];
+  }
+
+  void work(const JobData& data, std::shared_ptr<SharedBuffers> buffers = nullptr) {
+    WorkerSetup setup = worker_setup(job_, meeting_, rank(), threads());
+    setup.buffers = std::move(buffers);
+    setup.stepped = others_.stepped;
+    run_worker(job_, data, setup);
+  }
+
+  // The first worker trains on a thread of its own, beside the leader.
+  TrainResult lead() {
+    const auto buffers = std::make_shared<SharedBuffers>();
+    const auto pool =
+        make_pool(job_, meeting_, own_address_, buffers,
+                  [&](const std::vector<ps::ServedTensor>& tensors) { return connect(job_, meeting_, -1, tensors); });
+    meet_backups("");
+    meet(pool->address());
+    const JobData data = load_job_data(job_);
+    std::thread worker([&] {
+      try {
+        work(data, buffers);
+      } catch (const std::exception&) {  // told to the leader
+      }
+    });
+    std::exception_ptr failed;
+    TrainResult result;
+    try {
+      const ThreadScope scope(threads());
+      result = train_rank(job_, data, options_, {.threads = threads(), .pool = pool});
+    } catch (...) {
+      failed = std::current_exception();
+    }
+    pool->close();
+    worker.join();
+    if (failed) std::rethrow_exception(failed);
+    return result;
+  }
+
+  // Ends with the leader, however that ends.
+  TrainResult serve() {
+    const PreparedJob prepared = prepare_job(job_, load_job_data(job_));
+    const auto optimizer = make_optimizer(prepared.job, *prepared.net);
+    dist::TrainedState state{.rule = optimizer.get()};
+    for (auto& [name, tensor] : prepared.net->named_parameters()) state.weights.push_back({name, tensor});
+    const int index = rank() - meeting_.workers;
+    const ps::KeyTable keys(served_tensors(state), servers_of(job_));
+    std::optional<ps::Server> backup;
+    if (job_.distribute.server_backups) {
+      backup.emplace(meeting_.wire, keys,
+                     backup_options(job_, meeting_, backed_by(index, servers_of(job_)), own_address_));
+      backup->start();
+    }
+    meet_backups(backup ? backup->address() : "");
+    ps::ServerOptions how = server_options(job_, meeting_, index, own_address_);
+    how.backup = meeting_.servers[static_cast<std::size_t>(index)].backup;
+    ps::Server server(meeting_.wire, keys, how);
+    meet(server.address());
+    const LeaderWatch leader(meeting_.wire, meeting_.leader, milliseconds_of(std::max(0.5, job_.distribute.heartbeat)));
+    server.run([&] { return leader.gone(); });
+    // What serves in another's place is stopped by the leader, too; a backup that was not needed is not.
+    const auto until = std::chrono::steady_clock::now() + kLastWords;
+    while (backup && !leader.gone() && std::chrono::steady_clock::now() < until)
+      std::this_thread::sleep_for(milliseconds(20));
+    return {.leads = false};
+  }
+
+  const Job& job_;
+  const TrainOptions& options_;
+  const Processes& others_;
+  Meeting meeting_;
+  std::string own_address_;
+};
+
+}  // namespace
+
+int workers_among(const Job& job, int ranks) {
+  const auto servers = servers_of(job);
+  const auto wanted = static_cast<int>(job.distribute.workers);
+  if (ranks > servers && (wanted == 1 || wanted + servers == ranks)) return ranks - servers;
+  refuse_job(job, "distribute",
+             fmt::format("[train] expected {} processes, {} workers and {} servers, got {}", wanted + servers, wanted,
+                         servers, ranks));
+}
+
+TrainResult train_with_servers(const Job& job, const TrainOptions& options) {
+  Meeting meeting{
+      .wire = ps::make_wire(), .leader = "inproc://leader", .workers = static_cast<int>(job.distribute.workers)};
+  const JobData data = load_job_data(job);
+  const int threads = threads_of_each(job, meeting.workers);
+  const auto buffers = std::make_shared<SharedBuffers>();
+  EmbeddedServers servers(job, meeting);
+  const auto pool = make_pool(job, meeting, meeting.leader, buffers, [&](const std::vector<ps::ServedTensor>& tensors) {
+    servers.start(tensors);
+    return connect(job, meeting, -1, tensors);
+  });
+  std::vector<std::thread> workers;
+  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(meeting.workers));
+  const auto run = [&](int worker) {
+    try {
+      WorkerSetup setup = worker_setup(job, meeting, worker, threads);
+      if (worker == 0) setup.buffers = buffers;
+      run_worker(job, data, setup);
+    } catch (...) {
+      errors[static_cast<std::size_t>(worker)] = std::current_exception();
+    }
+  };
+  for (int worker = 0; worker < meeting.workers; ++worker) workers.emplace_back(run, worker);
+  TrainResult result;
+  std::exception_ptr failed;
+  try {
+    const ThreadScope scope(threads);
+    result = train_rank(job, data, options, {.threads = threads, .pool = pool});
+  } catch (...) {
+    failed = std::current_exception();
+  }
+  pool->close();
+  for (auto& worker : workers) worker.join();
+  if (failed) std::rethrow_exception(failed);
+  return result;
+}
+
+TrainResult train_with_servers(const Job& job, const TrainOptions& options, const Processes& others) {
+  return ServedProcess(job, options, others).run();
+}
+
+}  // namespace starling::train

@@ -1,0 +1,19 @@
+#pragma once
+
+#include "starling/train/job/job_run.h"
+#include "starling/train/ranks/processes.h"
+
+namespace starling::train {
+
+// Runs a job whose workers share a model through parameter servers. Leader, workers and servers are threads of this
+// process; the leader is the calling thread.
+TrainResult train_with_servers(const Job& job, const TrainOptions& options);
+
+// The same as one of several processes: the last distribute.servers ranks are servers, the others workers, and the
+// first of them leads.
+TrainResult train_with_servers(const Job& job, const TrainOptions& options, const Processes& others);
+
+// Workers among so many ranks of a job with servers. Throws a JobError if there are none, or others than the job says.
+int workers_among(const Job& job, int ranks);
+
+}  // namespace starling::train

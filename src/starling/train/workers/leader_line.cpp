@@ -1,0 +1,120 @@
+#include "starling/train/workers/leader_line.h"
+
+#include "starling/base/error.h"
+
+namespace starling::train {
+namespace {
+
+using namespace std::chrono_literals;
+namespace ps = dist::ps;
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kJoinEvery = 50ms;
+
+}  // namespace
+
+ControlCall::ControlCall(std::shared_ptr<ps::Wire> wire, const LeaderLineOptions& options)
+    : wire_(std::move(wire)), options_(options), socket_(wire_->connect(options.address, kMostControl)) {}
+
+ps::Message ControlCall::call(Control what, std::vector<ps::Bytes> parts) {
+  ps::Header header{.verb = ps::Verb::control};
+  header.worker = static_cast<std::uint32_t>(options_.worker);
+  header.number = ++number_;
+  header.slot = static_cast<std::uint32_t>(what);
+  socket_->send({header, std::move(parts)});
+  const auto until = Clock::now() + options_.silence;
+  ps::Socket* const sockets[] = {socket_.get()};
+  while (true) {
+    while (auto message = socket_->receive()) {
+      if (message->header.number == number_) return std::move(*message);
+    }
+    check(!socket_->lost() && Clock::now() < until,
+          "[worker {}] expected an answer of the run's leader ({}) within {:g} s, got none: it is gone",
+          options_.worker, options_.address, std::chrono::duration<double>(options_.silence).count());
+    wire_->wait(sockets, 100ms);
+  }
+}
+
+LeaderLine::LeaderLine(std::shared_ptr<ps::Wire> wire, const LeaderLineOptions& options)
+    : options_(options), asks_(wire, options), tells_(wire, options), beats_(wire, options) {
+  if (options.heartbeat.count() > 0) heart_ = std::thread([this] { beat(); });
+}
+
+LeaderLine::~LeaderLine() {
+  {
+    const std::scoped_lock lock(mutex_);
+    stop_ = true;
+  }
+  stopped_.notify_all();
+  if (heart_.joinable()) heart_.join();
+}
+
+// A leader that does not answer is found out by those who need its answer.
+void LeaderLine::beat() {
+  std::unique_lock lock(mutex_);
+  while (!stopped_.wait_for(lock, options_.heartbeat, [&] { return stop_; })) {
+    lock.unlock();
+    try {
+      beats_.call(Control::alive);
+    } catch (const std::exception&) {
+      return;
+    }
+    lock.lock();
+  }
+}
+
+std::optional<RunStart> LeaderLine::join(const std::vector<Tensor>& like) {
+  while (true) {
+    const ps::Message answer = tells_.call(Control::join);
+    if (answer.parts.size() == 1) return std::nullopt;
+    if (!answer.parts.empty()) return decode_start(answer, like);
+    std::this_thread::sleep_for(kJoinEvery);
+  }
+}
+
+std::optional<std::int64_t> LeaderLine::next(const std::atomic<bool>& stop) {
+  while (!stop) {
+    const ps::Message message = asks_.call(Control::next);
+    const auto answer = message.parts.empty() ? std::nullopt : value_of<PortionAnswer>(message.parts[0]);
+    check(answer.has_value(), "[worker {}] expected a portion from the leader, got another message", options_.worker);
+    if (answer->kind == PortionAnswer::Kind::later) continue;
+    const std::scoped_lock lock(mutex_);
+    if (answer->kind != PortionAnswer::Kind::portion) {
+      reasons_.push_back(answer->kind);
+      return std::nullopt;
+    }
+    terms_[answer->portion] = {answer->lr, answer->clock};
+    return answer->portion;
+  }
+  return std::nullopt;
+}
+
+LeaderLine::Terms LeaderLine::terms(std::int64_t portion) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = terms_.find(portion);
+  check(found != terms_.end(), "[worker {}] expected a portion that it was given, got {}", options_.worker, portion);
+  const Terms terms = found->second;
+  terms_.erase(found);
+  return terms;
+}
+
+PortionAnswer::Kind LeaderLine::why() {
+  const std::scoped_lock lock(mutex_);
+  check(!reasons_.empty(), "[worker {}] expected a reason for a batch without a portion, got none", options_.worker);
+  const PortionAnswer::Kind reason = reasons_.front();
+  reasons_.pop_front();
+  return reason;
+}
+
+void LeaderLine::done(const PortionNote& note) { tells_.call(Control::done, {bytes_of_value(note)}); }
+void LeaderLine::settled() { tells_.call(Control::settled); }
+void LeaderLine::leave(const std::string& counters) { tells_.call(Control::leave, {ps::bytes_of_text(counters)}); }
+
+void LeaderLine::failed(const std::string& why) {
+  try {
+    tells_.call(Control::failed, {ps::bytes_of_text(why.substr(0, 4096))});
+  } catch (const std::exception&) {  // the leader is gone, too
+  }
+}
+
+}  // namespace starling::train

@@ -1,0 +1,146 @@
+#include "starling/train/workers/leader_service.h"
+
+#include <fmt/format.h>
+
+#include "starling/base/error.h"
+#include "starling/base/parallel.h"
+#include "starling/data/formats/host_bytes.h"
+#include "starling/tensor/bytes.h"
+#include "starling/train/workers/control.h"
+
+namespace starling::train {
+namespace {
+
+using namespace std::chrono_literals;
+namespace ps = dist::ps;
+
+constexpr auto kLater = 200ms;  // until a worker without a portion is told to ask again
+constexpr int kMissed = 3;      // heartbeats
+
+}  // namespace
+
+std::vector<ps::Bytes> encode(const RunStart& start) {
+  std::string values;
+  for (const Tensor& buffer : start.buffers) {
+    const auto bytes = data::host_bytes(buffer);
+    values.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  }
+  return {bytes_of_value(start.position), ps::bytes_of_text(std::move(values))};
+}
+
+RunStart decode_start(const ps::Message& message, const std::vector<Tensor>& like) {
+  std::size_t expected = 0;
+  for (const Tensor& one : like) expected += bytes_of(one.type());
+  const auto position = message.parts.size() == 2 ? value_of<data::DataPosition>(message.parts[0]) : std::nullopt;
+  check(position && message.parts[1].size == expected,
+        "[train] expected the start of a run with {} bytes of running statistics from its leader, got another message",
+        expected);
+  RunStart start{.position = *position};
+  const std::byte* from = message.parts[1].data;
+  for (const Tensor& one : like) {
+    const Tensor value = empty(one.shape(), one.dtype());
+    std::memcpy(value.raw(), from, bytes_of(one.type()));
+    from += bytes_of(one.type());
+    start.buffers.push_back(value);
+  }
+  return start;
+}
+
+LeaderService::LeaderService(std::shared_ptr<ps::Wire> wire, PortionQueue& queue, const Options& options)
+    : wire_(std::move(wire)),
+      queue_(queue),
+      options_(options),
+      socket_(wire_->listen(options.address, kMostControl)),
+      heard_(static_cast<std::size_t>(options.workers)) {
+  thread_ = std::thread([this] { serve(); });
+}
+
+LeaderService::~LeaderService() {
+  stop_ = true;
+  thread_.join();
+}
+
+void LeaderService::begin(const RunStart& start) {
+  const std::scoped_lock lock(mutex_);
+  start_ = encode(start);
+}
+
+void LeaderService::serve() {
+  const ThreadScope alone(1);
+  ps::Socket* const sockets[] = {socket_.get()};
+  while (!stop_) {
+    wire_->wait(sockets, waiting_.empty() ? 50ms : 1ms);
+    std::string peer;
+    while (auto message = socket_->receive(&peer)) take(*message, peer);
+    answer_waiting();
+    watch();
+  }
+}
+
+void LeaderService::answer(const ps::Header& header, const std::string& peer, std::vector<ps::Bytes> parts) {
+  ps::Header back = header;
+  back.verb = ps::Verb::done;
+  socket_->send({back, std::move(parts)}, peer);
+}
+
+bool LeaderService::answer_next(const ps::Header& header, const std::string& peer, bool even_later) {
+  const PortionAnswer found = queue_.next(static_cast<int>(header.worker));
+  if (found.kind == PortionAnswer::Kind::later && !even_later) return false;
+  answer(header, peer, {bytes_of_value(found)});
+  return true;
+}
+
+void LeaderService::answer_waiting() {
+  const auto now = Clock::now();
+  std::erase_if(waiting_,
+                [&](const Waiting& one) { return answer_next(one.header, one.peer, now - one.since > kLater); });
+}
+
+// What does not fit is left unanswered: nobody of this run sends it.
+void LeaderService::take(const ps::Message& message, const std::string& peer) {
+  const ps::Header& header = message.header;
+  if (header.verb != ps::Verb::control) return;
+  if (header.worker >= heard_.size()) return answer(header, peer);  // a server that asks whether the leader lives
+  const auto worker = static_cast<int>(header.worker);
+  heard_[header.worker] = Clock::now();
+  const auto text = [&] { return std::string(message.parts.empty() ? "" : ps::text_of(message.parts[0])); };
+  switch (static_cast<Control>(header.slot)) {
+    case Control::join: {
+      if (!queue_.join(worker)) return answer(header, peer, {ps::bytes_of_text("over")});
+      const std::scoped_lock lock(mutex_);
+      return answer(header, peer, start_);
+    }
+    case Control::next:
+      if (!answer_next(header, peer, false)) waiting_.push_back({peer, header, Clock::now()});
+      return;
+    case Control::done: {
+      const auto note = message.parts.empty() ? std::nullopt : value_of<PortionNote>(message.parts[0]);
+      if (!note) return;
+      queue_.done(worker, *note);
+      return answer(header, peer);
+    }
+    case Control::settled: queue_.settled(worker); return answer(header, peer);
+    case Control::leave:
+      queue_.leave(worker, text());
+      heard_[header.worker] = {};
+      return answer(header, peer);
+    case Control::failed:
+      queue_.lose(worker, text());
+      heard_[header.worker] = {};
+      return answer(header, peer);
+    case Control::alive: return answer(header, peer);
+  }
+}
+
+void LeaderService::watch() {
+  if (options_.heartbeat.count() == 0) return;
+  const auto now = Clock::now();
+  for (std::size_t worker = 0; worker < heard_.size(); ++worker) {
+    if (heard_[worker] == Clock::time_point{} || now - heard_[worker] < kMissed * options_.heartbeat) continue;
+    const double seconds = std::chrono::duration<double>(now - heard_[worker]).count();
+    heard_[worker] = {};
+    queue_.lose(static_cast<int>(worker), fmt::format("it has been silent for {:.1f} s", seconds));
+  }
+}
+
+}  // namespace starling::train

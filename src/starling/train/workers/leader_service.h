@@ -1,0 +1,68 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "starling/dist/ps/wire.h"
+#include "starling/train/workers/portion_queue.h"
+
+namespace starling::train {
+
+// How a run begins, for its workers.
+struct RunStart {
+  data::DataPosition position{};
+  std::vector<Tensor> buffers{};  // running statistics, in the network's order; on the CPU
+};
+std::vector<dist::ps::Bytes> encode(const RunStart& start);
+// Reads the position, and the buffers into tensors of the same types. Throws if they do not fit.
+RunStart decode_start(const dist::ps::Message& message, const std::vector<Tensor>& like);
+
+// Answers the workers of a run, on a thread of its own: portions from the queue, and how the run begins. Nobody waits
+// for anybody here. A worker that has been silent for three heartbeats is lost to the queue.
+class LeaderService {
+ public:
+  struct Options {
+    std::string address{};  // to listen on; see ps/wire.h
+    int workers = 1;
+    std::chrono::milliseconds heartbeat{2000};  // of workers; 0: nobody is watched
+  };
+  LeaderService(std::shared_ptr<dist::ps::Wire> wire, PortionQueue& queue, const Options& options);
+  ~LeaderService();
+  LeaderService(const LeaderService&) = delete;
+  LeaderService& operator=(const LeaderService&) = delete;
+
+  const std::string& address() const { return socket_->address(); }
+  void begin(const RunStart& start);  // any thread
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Waiting {
+    std::string peer;
+    dist::ps::Header header;
+    Clock::time_point since;
+  };
+
+  void serve();
+  void take(const dist::ps::Message& message, const std::string& peer);
+  bool answer_next(const dist::ps::Header& header, const std::string& peer, bool even_later);
+  void answer(const dist::ps::Header& header, const std::string& peer, std::vector<dist::ps::Bytes> parts = {});
+  void answer_waiting();
+  void watch();
+
+  std::shared_ptr<dist::ps::Wire> wire_;
+  PortionQueue& queue_;
+  Options options_;
+  std::unique_ptr<dist::ps::Socket> socket_;
+  std::vector<Waiting> waiting_;          // that asked for a portion
+  std::vector<Clock::time_point> heard_;  // by worker; zero: never
+  std::mutex mutex_;
+  std::vector<dist::ps::Bytes> start_;  // empty: the run has not begun
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+}  // namespace starling::train

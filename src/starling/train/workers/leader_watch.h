@@ -1,0 +1,35 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "starling/train/workers/leader_line.h"
+
+namespace starling::train {
+
+// Asks the leader of a run now and then whether it lives, on a thread of its own, for a server that has nothing else to
+// do with it.
+class LeaderWatch {
+ public:
+  LeaderWatch(std::shared_ptr<dist::ps::Wire> wire, std::string address, std::chrono::milliseconds every);
+  ~LeaderWatch();
+  LeaderWatch(const LeaderWatch&) = delete;
+  LeaderWatch& operator=(const LeaderWatch&) = delete;
+
+  bool gone() const { return gone_; }  // any thread
+
+ private:
+  void watch();
+
+  std::chrono::milliseconds every_;
+  ControlCall call_;
+  std::mutex mutex_;
+  std::condition_variable stopped_;
+  bool stop_ = false;
+  std::atomic<bool> gone_{false};
+  std::thread thread_;
+};
+
+}  // namespace starling::train

@@ -1,0 +1,150 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "starling/data/loading/portions.h"
+#include "starling/train/ranks/step_note.h"
+
+namespace starling::train {
+
+// Answer to a worker that asks for a portion.
+struct PortionAnswer {
+  enum class Kind : std::int64_t {
+    portion,
+    pause,  // the worker is idle: it is to send what it has kept back, to step aside, and to say so (settled)
+    end,    // the run is over for it
+    later,  // nothing at the moment
+  };
+  Kind kind = Kind::later;
+  std::int64_t portion = -1;
+  double lr = 0;           // learning rate of the portion's step
+  std::int64_t clock = 0;  // steps of the worker that has made most of them
+};
+
+// What a worker tells of a portion it has done. Sent as raw bytes, so plain data.
+struct PortionNote {
+  std::int64_t portion = -1;
+  double loss = 0;  // loss · weight
+  double weight = 0;
+  std::int64_t rows = 0;         // that were computed
+  std::int64_t clock = 0;        // steps of this worker, with this one
+  std::uint32_t not_finite = 0;  // StepNote::kLoss or kGradients: there was no update
+  std::uint32_t unused = 0;
+  RankStats stats{};
+};
+
+// Sums over the portions of one step: as many as there are workers, whoever made them; in turn, those of its batch.
+struct PortionStep {
+  double loss = 0;  // loss · weight
+  double weight = 0;
+  std::int64_t rows = 0;     // computed; fewer than given where workers skipped some
+  std::int64_t skipped = 0;  // portions without an update, for gradients that were not finite
+  int bad_worker = -1;       // that had a loss or gradients that were not finite; -1: none
+  std::uint32_t not_finite = 0;
+};
+
+// Portions of a run's data, handed out to whoever asks. A step of the run is complete when as many portions as there
+// are workers have been done since the last one, whichever they are, so that a worker which stops holds up none but its
+// own. A portion that a lost worker had is given to another; in turn, its part of every step is left out. Thread-safe.
+class PortionQueue {
+ public:
+  struct Options {
+    int workers = 1;
+    bool in_turn = false;   // worker w gets portions w, w + workers, …: each makes its part of every step
+    std::int64_t warm = 0;  // the first worker makes so many portions before the others begin
+  };
+  explicit PortionQueue(const Options& options);
+
+  struct Opening {
+    data::PortionGrid grid{};
+    std::int64_t limit = 0;                           // portions in all
+    std::function<double(std::int64_t step)> rate{};  // learning rate of a step, counted from the opening
+  };
+
+  // The leader's side.
+  void open(const Opening& opening);
+  void allow(std::int64_t portions);  // no more than these are handed out until more are allowed
+  // Sums of the next complete step; nullopt: none in this time.
+  std::optional<PortionStep> take_step(std::chrono::milliseconds wait);
+  // Nothing more is handed out once the step begun is complete, and every worker is told to settle. True when all have
+  // done what they had and have settled; false: not within this time.
+  bool pause(std::chrono::milliseconds wait);
+  void resume();
+  void finish();                              // every worker that asks is told that the run is over
+  bool left(std::chrono::milliseconds wait);  // true when all workers that have joined are gone
+  template <class F>
+  void locked(F&& f) {  // for what the rate reads
+    const std::scoped_lock lock(mutex_);
+    f();
+  }
+
+  // The workers' side.
+  bool join(int worker);  // false: the run is over
+  PortionAnswer next(int worker);
+  void done(int worker, const PortionNote& note);
+  void settled(int worker);
+  void leave(int worker, std::string counters);
+  // The worker will not come again: its portions go to others.
+  void lose(int worker, const std::string& why);
+
+  struct Lost {
+    int worker = 0;
+    std::string why{};
+  };
+  std::vector<Lost> take_lost();  // those since the last call
+  int alive() const;
+  std::int64_t done_count() const;
+  std::vector<int> unsettled() const;  // workers that have not paused yet
+  std::vector<RankStats> stats() const;
+  std::vector<std::string> counters() const;  // what each worker told when it left; empty: nothing
+  std::int64_t repeated() const;              // portions that were done a second time, after a loss that was none
+
+ private:
+  struct Worker {
+    bool joined = false;
+    bool gone = false;
+    std::int64_t next = 0;     // in turn: its next portion
+    std::int64_t paused = 0;   // number of the last pause it was told of
+    std::int64_t settled = 0;  // and of the last one it has settled for
+    RankStats stats{};
+    std::string counters{};
+  };
+
+  std::int64_t end() const { return std::min(opening_.limit, allowed_); }
+  std::optional<std::int64_t> choose(int worker);
+  std::optional<std::int64_t> choose_in_turn(int worker);
+  void leave_out_lost();
+  bool all_settled() const;
+  PortionStep& count(std::int64_t portion);
+  void close_steps();
+
+  Options options_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool opened_ = false, ended_ = false, pausing_ = false;
+  Opening opening_;
+  std::int64_t allowed_ = 0;
+  std::int64_t next_ = 0, done_ = 0, pauses_ = 1, clock_ = 0, repeated_ = 0;
+  std::map<std::int64_t, int> outstanding_;  // portion: worker
+  std::deque<std::int64_t> returned_;        // portions of lost workers
+  struct Open {
+    PortionStep sum{};
+    int portions = 0;
+  };
+  std::map<std::int64_t, Open> open_;  // steps that are not complete
+  std::int64_t closed_ = 0;            // steps that are
+  std::deque<PortionStep> steps_;
+  std::vector<Worker> workers_;
+  std::vector<Lost> lost_;
+};
+
+}  // namespace starling::train

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "starling/dist/ps/client.h"
+#include "starling/dist/strategy/rank_strategy.h"
+
+namespace starling::train {
+
+// Weights as servers hold them, with the options of their parameter groups: the same on leader, workers and servers of
+// a job.
+std::vector<dist::ps::ServedTensor> served_tensors(const dist::TrainedState& state);
+
+// Model on the servers of a run, as its leader sees it. One thread.
+class ServedModel {
+ public:
+  explicit ServedModel(std::unique_ptr<dist::ps::Client> client) : client_(std::move(client)) {}
+
+  void put(const dist::TrainedState& state);    // weights and optimizer state: the run begins with them
+  void fetch(const dist::TrainedState& state);  // copies them into the tensors of these names
+  void retire(int worker) { client_->retire(worker); }
+  dist::ps::Counters counters() { return client_->server_counters(); }
+  void stop() { client_->stop_servers(); }
+
+ private:
+  std::unique_ptr<dist::ps::Client> client_;
+};
+
+}  // namespace starling::train

@@ -1,0 +1,136 @@
+#include "starling/train/workers/worker_loop.h"
+
+#include <chrono>
+#include <cmath>
+
+#include "starling/ops/api/random.h"
+
+namespace starling::train {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+dist::TrainedState trained_state(const WorkerParts& parts) {
+  dist::TrainedState state{.rule = &parts.optimizer};
+  for (auto& [name, tensor] : parts.net.named_parameters()) state.weights.push_back({name, tensor});
+  for (auto& [name, tensor] : parts.net.named_buffers()) state.buffers.push_back({name, tensor});
+  for (auto& [name, tensor] : parts.optimizer.state()) state.optimizer.push_back({name, tensor});
+  return state;
+}
+
+class WorkerLoop {
+ public:
+  explicit WorkerLoop(const WorkerParts& parts) : parts_(parts) {
+    for (auto& [name, tensor] : parts.net.named_buffers()) buffers_.push_back(tensor);
+  }
+
+  // Every worker has noise of its own.
+  bool begin(data::DataPosition& start) {
+    const auto told = parts_.line.join(buffers_);
+    if (!told) return false;
+    start = told->position;
+    for (std::size_t i = 0; i < buffers_.size(); ++i) copy_into(buffers_[i], told->buffers[i]);
+    constexpr std::int64_t kStride = 1'000'003;
+    manual_seed(parts_.seed + kStride * parts_.line.worker());
+    parts_.net.train();
+    parts_.strategy.begin(trained_state(parts_));
+    return true;
+  }
+
+  void run(Loader& loader) {
+    while (true) {
+      const auto asked = Clock::now();
+      const Batch* batch = loader.next();
+      const double waited = seconds_since(asked);
+      if (batch == nullptr) {
+        if (!idle()) return;
+        continue;
+      }
+      stats_.data_wait += waited;
+      portion(*batch);
+      stats_.seconds += seconds_since(asked);
+    }
+  }
+
+ private:
+  // False: the run is over.
+  bool idle() {
+    parts_.strategy.settle();
+    if (parts_.line.why() == PortionAnswer::Kind::end) {
+      leave();
+      return false;
+    }
+    was_idle_ = true;
+    parts_.line.settled();
+    return true;
+  }
+
+  void portion(const Batch& batch) {
+    const auto [lr, clock] = parts_.line.terms(batch.portion);
+    clock_ = std::max(clock_, was_idle_ ? clock : 0);
+    was_idle_ = false;
+    if (lr != parts_.optimizer.lr()) parts_.optimizer.set_lr(lr);
+    parts_.programs.begin({}, clock_);
+    parts_.programs.add(batch);
+    const StepPrograms::Result result = parts_.programs.end();
+    ++clock_;
+    if (parts_.buffers) parts_.buffers->show(buffers_);
+    tell(batch, result);
+    if (parts_.stepped) parts_.stepped(clock_);
+  }
+
+  void tell(const Batch& batch, const StepPrograms::Result& result) {
+    stats_.samples += result.rows;
+    stats_.left_out += batch.size - result.rows;
+    count_exchanges();
+    PortionNote note{.portion = batch.portion, .rows = result.rows, .clock = clock_, .stats = stats_};
+    const bool finite = std::isfinite(result.loss);
+    if (!finite) note.not_finite = StepNote::kLoss;
+    if (finite && result.skipped) note.not_finite = StepNote::kGradients;
+    if (finite) note.weight = result.weight;
+    if (finite) note.loss = result.loss * result.weight;
+    parts_.line.done(note);
+  }
+
+  void count_exchanges() {
+    stats_.sent = stats_.received = 0;
+    for (int op = 0; op < kCommOpCount; ++op) {
+      const dist::OpCounters one = parts_.strategy.exchanged(static_cast<CommOp>(op));
+      stats_.wait[static_cast<std::size_t>(op)] = static_cast<double>(one.wait_ns) / 1e9;
+      stats_.sent += one.bytes_sent;
+      stats_.received += one.bytes_received;
+    }
+  }
+
+  void leave() {
+    nlohmann::json counters = nlohmann::json::object();
+    for (const auto& [name, value] : parts_.strategy.counters()) counters[name] = value;
+    parts_.line.leave(counters.dump());
+  }
+
+  WorkerParts parts_;
+  std::vector<Tensor> buffers_;
+  RankStats stats_{};
+  std::int64_t clock_ = 0;  // steps of this worker
+  bool was_idle_ = false;
+};
+
+}  // namespace
+
+void work_for_leader(const WorkerParts& parts,
+                     const std::function<std::unique_ptr<Loader>(data::DataPosition start)>& make) {
+  try {
+    WorkerLoop loop(parts);
+    data::DataPosition start;
+    if (!loop.begin(start)) return;
+    const std::unique_ptr<Loader> loader = make(start);
+    loop.run(*loader);
+  } catch (const std::exception& error) {
+    parts.line.failed(error.what());
+    throw;
+  }
+}
+
+}  // namespace starling::train

@@ -1,0 +1,121 @@
+#include "starling/train/workers/worker_pool.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <limits>
+
+#include "starling/base/error.h"
+
+namespace starling::train {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kSlice = 100ms;   // between two looks at what else there is to do
+constexpr auto kFarewell = 10s;  // for workers to leave
+
+}  // namespace
+
+WorkerPool::WorkerPool(WorkerPoolOptions options)
+    : options_(std::move(options)),
+      queue_({.workers = options_.workers, .in_turn = options_.rule.in_turn, .warm = options_.rule.warm}),
+      service_(options_.wire, queue_,
+               {.address = options_.address, .workers = options_.workers, .heartbeat = options_.heartbeat}) {}
+
+WorkerPool::~WorkerPool() { close(); }
+
+void WorkerPool::close() {
+  if (std::exchange(closed_, true)) return;
+  queue_.finish();
+  queue_.left(kFarewell);
+  try {
+    if (model_) model_->stop();
+  } catch (const std::exception&) {  // servers that are gone need not be told
+  }
+}
+
+void WorkerPool::begin(const Start& start) {
+  if (!model_) model_ = std::make_unique<ServedModel>(options_.connect(served_tensors(start.state)));
+  model_->put(start.state);
+  data::PortionGrid::Options grid = start.grid;
+  grid.pieces = options_.workers;
+  grid_ = data::PortionGrid(grid);
+  taken_ = 0;
+  std::int64_t limit = grid_.before_epoch(start.epochs);
+  if (start.steps > 0) limit = std::min(limit, start.steps * options_.workers);
+  RunStart told{.position = grid.start};
+  for (const auto& buffer : start.state.buffers) told.buffers.push_back(buffer.tensor);
+  if (options_.buffers) options_.buffers->show(told.buffers);
+  service_.begin(told);
+  queue_.open({.grid = grid_, .limit = limit, .rate = start.rate});
+  moved_ = std::chrono::steady_clock::now();
+}
+
+// What depends on a lost worker is told at once; others go on.
+void WorkerPool::notice_losses() {
+  for (const auto& [worker, why] : queue_.take_lost()) {
+    check(options_.rule.goes_on(),
+          "[train] expected all {} workers of {}, which waits for each of them, got worker {} lost: {}",
+          options_.workers, options_.strategy, worker, why);
+    check(queue_.alive() > 0, "[train] expected at least one worker, got none left: worker {}: {}", worker, why);
+    if (model_) model_->retire(worker);
+    notes_.push_back(fmt::format("worker {} is lost: {}; the others go on with its samples", worker, why));
+  }
+  const std::int64_t done = queue_.done_count();
+  const auto now = std::chrono::steady_clock::now();
+  if (done != moved_at_) moved_ = now;
+  moved_at_ = done;
+  const bool stuck = options_.deadline.count() > 0 && now - moved_ > options_.deadline;
+  check(!stuck, "[train] expected progress of some worker within {:g} s, got none",
+        std::chrono::duration<double>(options_.deadline).count());
+}
+
+std::optional<WorkerPool::Step> WorkerPool::step() {
+  const auto sum = queue_.take_step(kSlice);
+  notice_losses();
+  if (!sum) return std::nullopt;
+  const data::PortionGrid::Place place = grid_.at(taken_++ * options_.workers);
+  return Step{.sum = *sum,
+              .position = {place.batch.epoch, place.batch.sample + place.total},
+              .samples = place.total,
+              .begins_epoch = place.batch.sample == 0};
+}
+
+void WorkerPool::allow(std::int64_t epoch) { queue_.allow(grid_.before_epoch(epoch)); }
+
+bool WorkerPool::behind() { return queue_.done_count() / options_.workers > taken_; }
+
+void WorkerPool::pause() {
+  moved_ = std::chrono::steady_clock::now();
+  while (!queue_.pause(kSlice)) notice_losses();
+}
+
+void WorkerPool::fetch(const dist::TrainedState& state) {
+  model_->fetch(state);
+  std::vector<Tensor> buffers;
+  for (const auto& buffer : state.buffers) buffers.push_back(buffer.tensor);
+  if (options_.buffers) options_.buffers->read(buffers);
+}
+
+std::vector<RankSummary> WorkerPool::finish() {
+  const auto stats = queue_.stats();
+  nlohmann::json servers = nlohmann::json::object();
+  for (const auto& [name, value] : model_->counters()) servers["servers." + name] = value;
+  servers["servers.portions_repeated"] = queue_.repeated();
+  queue_.finish();
+  queue_.left(kFarewell);
+  const auto told = queue_.counters();
+  std::vector<RankSummary> all;
+  for (std::size_t worker = 0; worker < stats.size(); ++worker) {
+    RankSummary one{.stats = stats[worker]};
+    if (!told[worker].empty()) one.counters = nlohmann::json::parse(told[worker]);
+    if (worker == 0) one.counters.update(servers);
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+std::vector<std::string> WorkerPool::take_notes() { return std::exchange(notes_, {}); }
+
+}  // namespace starling::train

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "starling/dist/strategy/server_rule.h"
+#include "starling/train/run/summary.h"
+#include "starling/train/workers/leader_service.h"
+#include "starling/train/workers/served_model.h"
+#include "starling/train/workers/shared_buffers.h"
+
+namespace starling::train {
+
+struct WorkerPoolOptions {
+  std::string strategy{};  // its name
+  dist::ServerRule rule{};
+  int workers = 1;
+  std::shared_ptr<dist::ps::Wire> wire{};
+  std::string address{};                        // that the leader listens on
+  std::chrono::milliseconds heartbeat{2000};    // of workers; 0: nobody is watched
+  std::chrono::milliseconds deadline{300'000};  // for any progress of a run whose workers live
+  std::shared_ptr<SharedBuffers> buffers{};     // of the first worker
+  // Connects the leader with the servers of a model, once its tensors are known.
+  std::function<std::unique_ptr<dist::ps::Client>(const std::vector<dist::ps::ServedTensor>&)> connect{};
+};
+
+// Workers that train by themselves, as the leader of their run sees them. The leader computes nothing: it hands out
+// portions, adds up what workers tell, and takes the model from the servers to evaluate and to save it. Nothing here is
+// collective. One thread, except for what the service does on its own.
+class WorkerPool {
+ public:
+  explicit WorkerPool(WorkerPoolOptions options);
+  ~WorkerPool();  // as close()
+
+  const std::string& strategy() const { return options_.strategy; }
+  int workers() const { return options_.workers; }
+  const std::string& address() const { return service_.address(); }
+
+  struct Start {
+    data::PortionGrid::Options grid{};                // pieces: ignored, as many as workers
+    std::int64_t epochs = 0;                          // of the whole run
+    std::int64_t steps = 0;                           // still to make at most; 0: no limit
+    std::function<double(std::int64_t step)> rate{};  // learning rate, steps counted from here
+    dist::TrainedState state{};
+  };
+  void begin(const Start& start);
+
+  struct Step {
+    PortionStep sum{};
+    data::DataPosition position{};  // behind the step's batch
+    std::int64_t samples = 0;       // of the batch
+    bool begins_epoch = false;
+  };
+  // The next step, once its portions are done; nullopt: none are in the time of a progress line. Throws when a worker
+  // is lost that the strategy cannot do without, or the last one.
+  std::optional<Step> step();
+  // Portions before this epoch may be handed out, and no further ones.
+  void allow(std::int64_t epoch);
+  // True if complete steps have not been taken.
+  bool behind();
+
+  // Brings all workers to a halt after the step begun; what they did is on the servers then.
+  void pause();
+  void resume() { queue_.resume(); }
+  // The model, into tensors of these names: weights alone if no optimizer state is given.
+  void fetch(const dist::TrainedState& state);
+  bool keeps_back() const { return options_.rule.n_push > 1; }  // until a pause, some of what was done
+  // Tells the workers and then the servers that the run is over, however it ended. Waits some seconds for the workers.
+  void close();
+  // Ends the run: what each worker told, with the servers' counters beside the first one's.
+  std::vector<RankSummary> finish();
+
+  std::vector<RankStats> stats() const { return queue_.stats(); }
+  std::vector<std::string> take_notes();  // for the user: workers that were lost
+  template <class F>
+  void locked(F&& f) {
+    queue_.locked(std::forward<F>(f));
+  }
+
+ private:
+  void notice_losses();
+
+  WorkerPoolOptions options_;
+  PortionQueue queue_;
+  LeaderService service_;
+  std::unique_ptr<ServedModel> model_;
+  data::PortionGrid grid_;
+  std::int64_t taken_ = 0;                         // steps
+  std::chrono::steady_clock::time_point moved_{};  // last progress
+  std::int64_t moved_at_ = -1;
+  std::vector<std::string> notes_;
+  bool closed_ = false;
+};
+
+}  // namespace starling::train

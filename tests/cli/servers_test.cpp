@@ -1,0 +1,142 @@
+// Jobs with parameter servers through the program: threads, processes of `starling launch`, ranks of mpirun.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <vector>
+
+#include "cli/program.h"
+#include "starling/dist/comm/transport/mpi_comm.h"
+#include "starling/dist/ps/wire.h"
+
+namespace starling::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+std::vector<pid_t> children_of(pid_t parent) {
+  std::istringstream list(file_text(fmt::format("/proc/{0}/task/{0}/children", parent)));
+  return {std::istream_iterator<pid_t>(list), {}};
+}
+
+// Process of a rank: the child of one of the launcher's guards with that rank in its environment.
+pid_t process_of(pid_t launcher, int rank) {
+  for (const pid_t guard : children_of(launcher)) {
+    for (const pid_t child : children_of(guard)) {
+      if (has(file_text(fmt::format("/proc/{}/environ", child)), fmt::format("STARLING_RANK={}", rank))) return child;
+    }
+  }
+  return -1;
+}
+
+class CliServers : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!dist::ps::has_wire()) GTEST_SKIP() << "built without ZeroMQ";
+    write_tiny_fashion(folder_.path(), 103, 40);
+    std::ofstream(folder_.path() / "job.yaml")
+        << "model: {name: mlp, hidden: [16]}\ndata: {folder: '" << folder_.path().string()
+        << "', batch: 32}\noptimizer: {name: adagrad, lr: 0.02}\ntrain: {epochs: 2, export: false}\n"
+        << "distribute: {strategy: async, servers: 2, threads: 1}\nmonitor: {tensorboard: false}\n";
+  }
+  std::filesystem::path in(const std::string& name) const { return folder_.path() / name; }
+  std::string told(const std::string& name, const std::string& more = "") const {
+    return "'" + in("job.yaml").string() + "' --progress off --set train.folder='" + in(name).string() + "' " + more;
+  }
+  nlohmann::json summary(const std::string& name) const {
+    return nlohmann::json::parse(file_text(in(name) / "summary.json"));
+  }
+  static std::int64_t samples(const nlohmann::json& summary) {
+    std::int64_t sum = 0;
+    for (const auto& rank : summary.at("ranks")) sum += rank.at("samples").get<std::int64_t>();
+    return sum;
+  }
+  std::string hash_after(const std::string& line, const std::string& name) const {
+    const Ran ran = run_shell_in(folder_.path(), line);
+    EXPECT_EQ(ran.code, 0) << line << "\n" << ran.err;
+    return ran.code == 0 ? summary(name).at("weights_hash").get<std::string>() : "";
+  }
+
+  // Kills a rank of a launch of three workers and two servers once the first epoch is evaluated.
+  void kill_rank(const std::string& name, int rank, const std::string& says, const std::string& more,
+                 int code = 0) const {
+    const auto log = in("log");
+    const std::string steps = "--set train.epochs=40 --set distribute.heartbeat=0.2 ";
+    const std::string line =
+        "exec '" + program_path().string() + "' launch -n 3 --servers 2 " + told(name, steps + more);
+    const pid_t launcher = ::fork();
+    if (launcher == 0) {
+      const int fd = ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+      ::dup2(fd, 1);
+      ::dup2(fd, 2);
+      ::execl("/bin/sh", "sh", "-c", line.c_str(), nullptr);
+      ::_exit(99);
+    }
+    const auto until = std::chrono::steady_clock::now() + 60s;
+    while (!has(file_text(in(name) / "log.jsonl"), "\"eval\"") && std::chrono::steady_clock::now() < until)
+      std::this_thread::sleep_for(20ms);
+    const pid_t victim = process_of(launcher, rank);
+    ASSERT_GT(victim, 0) << file_text(log);
+    ::kill(victim, SIGKILL);
+    int status = 0;
+    ASSERT_TRUE(wait_for(launcher, status, 120s)) << file_text(log);
+    EXPECT_EQ(WEXITSTATUS(status), code) << file_text(log);
+    EXPECT_TRUE(has(file_text(log), says)) << file_text(log);
+    if (code != 0) return;
+    const auto ended = summary(name);
+    EXPECT_EQ(ended.at("steps"), 40 * 4);
+    EXPECT_FALSE(ended.contains("interrupted"));
+  }
+
+  TestFolder folder_{"cli-servers"};
+};
+
+// Downpour with one worker that pushes and fetches at every step is serial Adagrad, wherever its servers are.
+TEST_F(CliServers, OneWorkerEndsInTheBitsOfASerialRun) {
+  const std::string serial = hash_after(
+      "starling train " + told("serial", "--set distribute.strategy=allreduce --set distribute.servers=0"), "serial");
+  const std::string set = "--set distribute.strategy=downpour";
+  EXPECT_EQ(hash_after("starling train " + told("threads", set), "threads"), serial);
+  EXPECT_EQ(hash_after("starling launch -n 1 --servers 2 " + told("processes", set), "processes"), serial);
+  EXPECT_NE(
+      hash_after("starling launch -n 1 --servers 1 " + told("apart", set + " --set distribute.n_push=2"), "apart"),
+      serial);
+  if (run_shell_in(folder_.path(), "mpirun --version").code != 0 || !dist::has_mpi()) return;
+  const std::string mpirun = "mpirun --allow-run-as-root --oversubscribe --bind-to none -n 3 starling train ";
+  EXPECT_EQ(hash_after(mpirun + told("mpi", set), "mpi"), serial) << "the last two ranks are servers";
+}
+
+TEST_F(CliServers, ProcessesUseEverySampleOnceAnEpoch) {
+  for (const char* strategy : {"ssp", "sync_server"}) {
+    const std::string name = strategy;
+    const Ran ran = run_shell_in(folder_.path(),
+                                 "starling launch -n 3 --servers 2 " + told(name, "--set distribute.strategy=" + name));
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    EXPECT_EQ(samples(summary(name)), 2 * 103) << name;
+    EXPECT_EQ(summary(name).at("steps"), 8) << name;
+  }
+}
+
+TEST_F(CliServers, RolesThatDoNotAddUpAreRefused) {
+  const Ran ran =
+      run_shell_in(folder_.path(), "starling launch -n 3 --servers 2 " + told("wrong", "--set distribute.workers=2"));
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_TRUE(has(ran.err, "expected 4 processes, 2 workers and 2 servers, got 5")) << ran.err;
+}
+
+// A worker that is killed is named, and the others make what it would have made; a server's backup takes its place.
+TEST_F(CliServers, AKilledWorkerCostsNothingElse) { kill_rank("killed", 2, "worker 2, rank 2 (pid", ""); }
+TEST_F(CliServers, AKilledServersBackupGoesOn) {
+  kill_rank("replaced", 4, "server 1, rank 4 (pid", "--set distribute.server_backups=true");
+}
+TEST_F(CliServers, ControlWithoutABackupAKilledServerEndsTheJobAndIsNamed) {
+  kill_rank("ended", 4, "server 1, rank 4 (pid", "", 1);
+}
+
+}  // namespace
+}  // namespace starling::testing

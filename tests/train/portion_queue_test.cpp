@@ -1,0 +1,129 @@
+// Portions handed out to workers, without any worker.
+#include "starling/train/workers/portion_queue.h"
+
+#include <gtest/gtest.h>
+
+namespace starling::train {
+namespace {
+
+using namespace std::chrono_literals;
+using Kind = PortionAnswer::Kind;
+
+PortionQueue::Opening opening(std::int64_t workers, std::int64_t steps) {
+  return {.grid = data::PortionGrid({.samples = 1000, .batch = 10, .pieces = workers}),
+          .limit = workers * steps,
+          .rate = [](std::int64_t step) { return 1.0 + static_cast<double>(step); }};
+}
+
+PortionNote done(std::int64_t portion) { return {.portion = portion, .loss = 2, .weight = 1, .rows = 5}; }
+
+class Queue {
+ public:
+  explicit Queue(const PortionQueue::Options& options, std::int64_t steps = 100) : queue(options) {
+    queue.open(opening(options.workers, steps));
+    queue.allow(options.workers * steps);
+  }
+  std::int64_t take(int worker) {
+    const PortionAnswer answer = queue.next(worker);
+    EXPECT_EQ(answer.kind, Kind::portion);
+    return answer.portion;
+  }
+  bool has_step() { return queue.take_step(0ms).has_value(); }
+
+  PortionQueue queue;
+};
+
+TEST(PortionQueue, GivesTheNextToWhoeverAsks) {
+  Queue q({.workers = 3});
+  EXPECT_EQ(q.take(0), 0);
+  EXPECT_EQ(q.take(2), 1);
+  EXPECT_EQ(q.take(2), 2);
+  EXPECT_EQ(q.take(2), 3);
+  EXPECT_DOUBLE_EQ(q.queue.next(1).lr, 2) << "the rate of the second step";
+}
+
+TEST(PortionQueue, InTurnGivesEachItsPartOfEveryStep) {
+  Queue q({.workers = 3, .in_turn = true});
+  EXPECT_EQ(q.take(2), 2);
+  EXPECT_EQ(q.take(2), 5);
+  EXPECT_EQ(q.take(0), 0);
+  EXPECT_EQ(q.take(1), 1);
+}
+
+// A thousand steps beside a worker that never finishes its first portion.
+TEST(PortionQueue, AStoppedWorkerHoldsUpNoStep) {
+  Queue q({.workers = 4}, 2000);
+  q.take(3);
+  for (int step = 0; step < 1000; ++step) {
+    for (int i = 0; i < 4; ++i) {
+      EXPECT_FALSE(q.has_step());
+      q.queue.done(i % 3, done(q.take(i % 3)));
+    }
+    ASSERT_TRUE(q.has_step());
+  }
+}
+
+TEST(PortionQueue, ALostWorkersPortionGoesToAnotherAndCountsOnce) {
+  Queue q({.workers = 2}, 2);
+  const std::int64_t lost = q.take(1);
+  q.queue.lose(1, "killed");
+  EXPECT_EQ(q.take(0), lost);
+  q.queue.done(0, done(lost));
+  q.queue.done(1, done(lost));  // it was not lost after all
+  EXPECT_EQ(q.queue.done_count(), 1);
+  EXPECT_EQ(q.queue.repeated(), 1);
+  ASSERT_EQ(q.queue.take_lost().size(), 1U);
+}
+
+TEST(PortionQueue, InTurnALostWorkersPartOfEveryStepIsLeftOut) {
+  Queue q({.workers = 2, .in_turn = true}, 3);
+  EXPECT_EQ(q.take(1), 1);
+  q.queue.lose(1, "killed");
+  for (const std::int64_t own : {0, 2, 4}) {
+    EXPECT_EQ(q.take(0), own);
+    q.queue.done(0, done(own));
+    EXPECT_TRUE(q.has_step()) << own;
+  }
+  EXPECT_EQ(q.queue.done_count(), 6);
+}
+
+TEST(PortionQueue, APauseEndsWithAStepAndWithAllSettled) {
+  for (const bool in_turn : {false, true}) {
+    Queue q({.workers = 2, .in_turn = in_turn});
+    const std::int64_t first = q.take(0), ahead = q.take(0);
+    EXPECT_FALSE(q.queue.pause(0ms));
+    q.queue.done(0, done(first));
+    q.queue.done(0, done(ahead));
+    // In turn worker 1 owes its parts of the two steps that worker 0 has begun.
+    for (int owed = in_turn ? 2 : 0; owed > 0; --owed) q.queue.done(1, done(q.take(1)));
+    EXPECT_EQ(q.queue.next(0).kind, Kind::pause);
+    q.queue.settled(0);
+    EXPECT_FALSE(q.queue.pause(0ms));
+    EXPECT_EQ(q.queue.next(1).kind, Kind::pause);
+    EXPECT_EQ(q.queue.next(1).kind, Kind::later);
+    q.queue.settled(1);
+    EXPECT_TRUE(q.queue.pause(0ms));
+    EXPECT_EQ(q.queue.done_count() % 2, 0);
+    q.queue.resume();
+    EXPECT_EQ(q.queue.next(1).kind, Kind::portion);
+  }
+}
+
+TEST(PortionQueue, WarmsUpWithOneWorkerAlone) {
+  Queue q({.workers = 2, .warm = 3});
+  EXPECT_EQ(q.queue.next(1).kind, Kind::pause) << "it is idle";
+  for (int i = 0; i < 3; ++i) q.take(0);
+  EXPECT_EQ(q.take(1), 3);
+}
+
+TEST(PortionQueue, WhoHasNothingLeftStepsAsideAndThenIsToldOfTheEnd) {
+  Queue q({.workers = 1}, 1);
+  q.queue.done(0, done(q.take(0)));
+  EXPECT_EQ(q.queue.next(0).kind, Kind::pause);
+  EXPECT_EQ(q.queue.next(0).kind, Kind::later);
+  q.queue.finish();
+  EXPECT_EQ(q.queue.next(0).kind, Kind::end);
+}
+
+}  // namespace
+}  // namespace starling::train

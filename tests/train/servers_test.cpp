@@ -1,0 +1,186 @@
+// Jobs whose workers share a model through parameter servers, all of them threads of this process.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "starling/base/error.h"
+#include "starling/dist/ps/wire.h"
+#include "starling/train/job/job_check.h"
+#include "starling/train/job/job_run.h"
+#include "starling/train/job/prepared_job.h"
+#include "starling/train/monitor/json_log.h"
+#include "train/tiny_fashion.h"
+
+namespace starling::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ServersJob : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!dist::ps::has_wire()) GTEST_SKIP() << "built without ZeroMQ";
+    testing::write_tiny_fashion(data_.path(), 103, 40);
+  }
+
+  // Batches of 32: three full ones and a tail of 7.
+  Job job(const std::string& folder, std::vector<std::string> set) const {
+    const std::string text =
+        "model: {name: mlp, hidden: [16]}\ndata: {batch: 32}\noptimizer: {lr: 0.05, momentum: 0.9}\n"
+        "train: {epochs: 2, seed: 7, export: false}\nmonitor: {scalars_every: 2, tensorboard: false}\n";
+    set.push_back("data.folder=" + data_.path().string());
+    set.push_back("train.folder=" + (runs_.path() / folder).string());
+    set.push_back("distribute.threads=1");
+    return read_job(ConfigNode::parse(text, "job.yaml", set));
+  }
+  static TrainResult run(const Job& job, TrainOptions options = {}) {
+    options.progress.mode = ProgressMode::off;
+    return run_job(job, options);
+  }
+  TrainResult run(const std::string& folder, std::vector<std::string> set) const {
+    return run(job(folder, std::move(set)));
+  }
+  static double counter(const TrainResult& result, std::size_t rank, const std::string& name) {
+    return result.summary.ranks.at(rank).counters.at(name).get<double>();
+  }
+  static double samples(const TrainResult& result) {
+    double sum = 0;
+    for (const auto& rank : result.summary.ranks) sum += static_cast<double>(rank.stats.samples);
+    return sum;
+  }
+  std::string refusal(const std::vector<std::string>& set) const {
+    try {
+      static_cast<void>(job("refused", set));
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  }
+
+  testing::TestFolder data_{"servers-data"};
+  testing::TestFolder runs_{"servers-runs"};
+};
+
+// The law of every strategy with one worker: the servers' optimizer is the job's own.
+TEST_F(ServersJob, OneWorkerEndsInTheBitsOfASerialRunWhateverTheOptimizer) {
+  for (const char* optimizer :
+       {"{name: adagrad, lr: 0.02}", "{name: sgd, lr: 0.05, momentum: 0.9, weight_decay: 0.001}",
+        "{name: adam, lr: 0.002}"}) {
+    const std::string chosen = std::string("optimizer=") + optimizer;
+    const std::string serial = run("serial", {chosen, "train.resume=none"}).summary.weights_hash;
+    for (const char* strategy : {"downpour", "async", "ssp", "sync_server"}) {
+      const auto served = run("served", {chosen, "train.resume=none", "distribute.servers=2",
+                                         std::string("distribute.strategy=") + strategy});
+      EXPECT_EQ(served.summary.weights_hash, serial) << strategy << " " << optimizer;
+    }
+    // Control: another rule on the worker's side of the wire ends elsewhere.
+    const auto apart = run("apart", {chosen, "train.resume=none", "distribute.servers=2",
+                                     "distribute.strategy=downpour", "distribute.n_push=2"});
+    EXPECT_NE(apart.summary.weights_hash, serial);
+  }
+}
+
+TEST_F(ServersJob, SyncServerLearnsWhatAllReduceDoes) {
+  const auto reduced = run("reduced", {"distribute.workers=3"});
+  const auto served = run("served", {"distribute={workers: 3, servers: 2, strategy: sync_server}"});
+  EXPECT_EQ(served.summary.steps, reduced.summary.steps);
+  EXPECT_NEAR(served.summary.loss, reduced.summary.loss, 1e-4);
+  EXPECT_EQ(served.summary.metrics, reduced.summary.metrics);
+  const auto async = run("async", {"distribute={workers: 3, servers: 2, strategy: async}"});
+  EXPECT_GT(std::abs(async.summary.loss - reduced.summary.loss), 1e-4) << "each gradient is a step of its own";
+}
+
+TEST_F(ServersJob, NoSampleIsLostAndEverySumIsTheSame) {
+  for (const char* strategy : {"async", "ssp", "downpour", "sync_server"}) {
+    const auto result = run(
+        strategy, {"distribute={workers: 3, servers: 2, strategy: " + std::string(strategy) + ", slow: [1, 1, 3]}"});
+    EXPECT_EQ(result.summary.steps, 8) << strategy;
+    EXPECT_EQ(samples(result), 2 * 103) << strategy;
+    double pushes = 0;
+    for (std::size_t rank = 0; rank < 3; ++rank) pushes += counter(result, rank, "pushes");
+    EXPECT_EQ(pushes, 2 * 4 * 3) << strategy;
+  }
+}
+
+TEST_F(ServersJob, StaleReadsAreBoundedAndReachTheBoundBesideASlowWorker) {
+  const auto gap = [&](const std::string& name, const std::string& strategy) {
+    return counter(run(name, {"distribute={workers: 3, servers: 2, slow: [1, 1, 60], strategy: " + strategy + "}",
+                              "train.epochs=4"}),
+                   0, "servers.gap.largest");
+  };
+  EXPECT_EQ(gap("one", "ssp, staleness: 1"), 1);
+  EXPECT_EQ(gap("two", "ssp, staleness: 2"), 2);
+  EXPECT_GT(gap("free", "async"), 2) << "control: nothing bounds it";
+}
+
+TEST_F(ServersJob, DownpourPushesAndFetchesWhenItSays) {
+  const auto result =
+      run("downpour", {"distribute={workers: 1, servers: 2, strategy: downpour, n_push: 3, n_fetch: 2}"});
+  EXPECT_EQ(counter(result, 0, "pushes"), 3) << "8 steps: after 3, 6, and what is left in the end";
+  EXPECT_EQ(counter(result, 0, "steps"), 8);
+  EXPECT_LT(result.summary.loss, 2.3);
+}
+
+// Label: full
+TEST_F(ServersJob, EvaluatesAndSavesWhatTheServersHoldAndGoesOnFromIt) {
+  for (const char* strategy : {"async", "ssp", "sync_server", "downpour"}) {
+    const std::string distribute = "distribute={workers: 2, servers: 2, strategy: " + std::string(strategy) + "}";
+    const std::string folder = std::string("broken-") + strategy;
+    TrainOptions stopped;
+    int asked = 0;
+    stopped.stop = [&asked] { return asked++ >= 5; };
+    const auto first = run(job(folder, {distribute, "train.checkpoint_every=2", "train.epochs=4"}), stopped);
+    EXPECT_TRUE(first.stopped) << strategy;
+    EXPECT_TRUE(first.saved) << strategy;
+    const auto rest = run(folder, {distribute, "train.epochs=4"});
+    EXPECT_EQ(rest.summary.steps, 16) << strategy;
+    EXPECT_EQ(samples(first) + samples(rest), 4 * 103) << strategy;
+  }
+}
+
+TEST_F(ServersJob, OneWorkerResumesToTheBitsOfAStraightRun) {
+  const std::vector<std::string> set = {"optimizer={name: adam, lr: 0.002}", "distribute={servers: 2, strategy: async}",
+                                        "train.epochs=3"};
+  const std::string straight = run("straight", set).summary.weights_hash;
+  TrainOptions stopped;
+  int asked = 0;
+  stopped.stop = [&asked] { return asked++ >= 5; };
+  EXPECT_TRUE(run(job("broken", set), stopped).stopped);
+  EXPECT_EQ(run("broken", set).summary.weights_hash, straight) << "the moments were saved with the weights";
+}
+
+TEST_F(ServersJob, RefusesWhatDoesNotAddUp) {
+  const std::pair<std::vector<std::string>, std::string> wrong[] = {
+      {{"distribute={workers: 2, strategy: ssp}"}, "servers of at least 1 with ssp"},
+      {{"distribute={workers: 2, servers: 2}"}, "no servers with allreduce"},
+      {{"distribute={workers: 2, servers: 2, strategy: ssp, staleness: -1}"}, "staleness"},
+      {{"distribute={workers: 2, servers: 1, strategy: async, topology: {workers_per_group: 2, server_groups: 1, "
+        "servers_per_group: 1}}"},
+       "not in both"},
+      {{"distribute={workers: 2, servers: 1, strategy: async}", "train.clip_norm=1"}, "no clipping"},
+      {{"distribute={workers: 2, servers: 1, strategy: async}", "train.accumulate=2"}, "accumulate: 1"},
+      {{"distribute={workers: 2, servers: 1, strategy: async}", "train.precision=f16"}, "f16"},
+  };
+  for (const auto& [set, says] : wrong) EXPECT_NE(refusal(set).find(says), std::string::npos) << refusal(set);
+  EXPECT_EQ(refusal({"distribute={strategy: async, topology: {workers_per_group: 2, server_groups: 1, "
+                     "servers_per_group: 2}}"}),
+            "");
+}
+
+TEST_F(ServersJob, EveryServerHasToHoldSomething) {
+  const std::string text =
+      "model: {name: mlp, hidden: [2]}\ndata: {name: synthetic, train_samples: 20, test_samples: 10, shape: [2], "
+      "classes: 2, batch: 10}\ndistribute: {workers: 2, servers: 20, strategy: async, threads: 1}\n";
+  const std::vector<std::string> set = {"train.folder=" + (runs_.path() / "many").string(), "train.epochs=1",
+                                        "train.export=false"};
+  const auto job = read_job(ConfigNode::parse(text, "job.yaml", set));
+  const JobCheck found = check_job(job);
+  ASSERT_EQ(found.problems.size(), 1U);
+  EXPECT_NE(found.problems[0].find("20 servers and 12 pieces"), std::string::npos) << found.problems[0];
+  EXPECT_THROW(run(job), Error);
+}
+
+}  // namespace
+}  // namespace starling::train
