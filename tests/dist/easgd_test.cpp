@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "dist/strategy_testing.h"
 
 namespace starling::dist {

@@ -26,6 +26,7 @@ World join(int rank, const std::string& address, milliseconds heartbeat) {
   return join_world({.rank = rank, .world = 3, .address = address}, {.join_deadline = kLong, .heartbeat = heartbeat});
 }
 
+// Label: waits
 TEST(Heart, AStoppedRankIsNamedByAllOthersWhoeverServesTheRendezvous) {
   for (int victim = 0; victim < 2; ++victim) {
     const std::string address = free_address();
@@ -50,6 +51,7 @@ TEST(Heart, AStoppedRankIsNamedByAllOthersWhoeverServesTheRendezvous) {
   }
 }
 
+// Label: waits
 TEST(Heart, WithoutHeartbeatsAStoppedRankIsWaitedFor) {
   const std::string address = free_address();
   RankProcesses ranks(3);
@@ -72,6 +74,7 @@ TEST(Heart, WithoutHeartbeatsAStoppedRankIsWaitedFor) {
 }
 
 // All are stopped for longer than three heartbeats, as by Ctrl-Z, and go on one after the other.
+// Label: waits
 TEST(Heart, APauseOfTheWholeJobIsForgiven) {
   const std::string address = free_address();
   RankProcesses ranks(3);
@@ -97,6 +100,7 @@ TEST(Heart, APauseOfTheWholeJobIsForgiven) {
 }
 
 // A process that ends without a word has closed its connection, which is no silence: it may have had nothing to do.
+// Label: waits
 TEST(Heart, ARankThatHasEndedIsNotCalledSilent) {
   StoreServer server({.world = 2});
   const auto pulse = std::make_shared<Pulse>();
@@ -112,6 +116,7 @@ TEST(Heart, ARankThatHasEndedIsNotCalledSilent) {
   EXPECT_FALSE(server.finding());
 }
 
+// Label: waits
 TEST(Heart, ASilentConnectionIsFoundAndTold) {
   StoreServer server({.world = 2});
   const auto pulse = std::make_shared<Pulse>();

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "dist/hosts_worlds.h"
 #include "dist/mesh_worlds.h"
 

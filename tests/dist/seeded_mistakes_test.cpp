@@ -58,6 +58,7 @@ TEST(SeededMistakesControl, ProgramsWithoutAMistakeEndWell) {
 }
 
 // Over a transport without the decorator, mismatched ranks get wrong data or hang until their deadline.
+// Label: waits
 TEST(SeededMistakesControl, WithoutTheDecoratorMistakesAreNotNamed) {
   const auto unchecked = [](int world) { return memory_comms(world, milliseconds(120)); };
   int played = 0, named = 0;

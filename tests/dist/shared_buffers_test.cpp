@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <numeric>
+#include <thread>
 
 #include "dist/shared_worlds.h"
 

@@ -41,6 +41,7 @@ class BusyOutput : public Supervisor {
 
 const std::string kOnePrintsOneDies = kNotePid + "if [ $STARLING_RANK = 0 ]; then exec yes; fi; sleep 0.3; kill -9 $$";
 
+// Label: waits
 TEST_F(BusyOutput, OfARankThatPrintsWithoutEndHidesNoDeadOne) {
   const UniqueFd nowhere(::open("/dev/null", O_WRONLY | O_CLOEXEC));
   const LaunchEnd end = launch_into(options(kOnePrintsOneDies, 2), nowhere.get());
@@ -50,6 +51,7 @@ TEST_F(BusyOutput, OfARankThatPrintsWithoutEndHidesNoDeadOne) {
   EXPECT_TRUE(all_gone());
 }
 
+// Label: waits
 TEST_F(BusyOutput, ThatNobodyReadsHidesNoDeadRank) {
   const UnreadPipe pipe;
   const LaunchEnd end = launch_into(options(kOnePrintsOneDies, 2), pipe.write.get());
@@ -60,6 +62,7 @@ TEST_F(BusyOutput, ThatNobodyReadsHidesNoDeadRank) {
   EXPECT_TRUE(all_gone());
 }
 
+// Label: waits
 TEST_F(BusyOutput, ThatNobodyReadsHidesNoStop) {
   const UnreadPipe pipe;
   auto stopped = options(kNotePid + "exec yes", 2);
@@ -69,6 +72,7 @@ TEST_F(BusyOutput, ThatNobodyReadsHidesNoStop) {
   EXPECT_TRUE(all_gone());
 }
 
+// Label: waits
 TEST_F(BusyOutput, ThatIsReadLateLosesNothing) {
   UnreadPipe pipe;
   std::string text;

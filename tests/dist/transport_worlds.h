@@ -1,6 +1,8 @@
 // Thread ranks over an in-memory network, to test code above transports without a wire.
 #pragma once
 
+#include <thread>
+
 #include "dist/comm_worlds.h"
 #include "starling/dist/comm/transport/memory/memory_transport.h"
 #include "starling/dist/comm/transport/transport_comm.h"

@@ -185,6 +185,7 @@ TEST_P(Worlds, OfProcessesAddUp) {
     EXPECT_TRUE(contains(launched.out, fmt::format("[{0}] sum 6 over {1} local {0}/3 epoch 0", rank, GetParam())));
 }
 
+// Label: waits
 TEST_P(Worlds, NameARankThatIsKilledItsSignalAndItsStep) {
   for (int victim = 0; victim < 2; ++victim) {
     ::setenv("STARLING_TEST_VICTIM", std::to_string(victim).c_str(), 1);
@@ -198,6 +199,7 @@ TEST_P(Worlds, NameARankThatIsKilledItsSignalAndItsStep) {
   }
 }
 
+// Label: waits
 TEST_P(Worlds, NameTheRankThatFailedFirstEvenIfItEndsLast) {
   const auto launched = run("FailsOnce", 2, GetParam());
   ASSERT_TRUE(launched.end.failed) << launched.err;
@@ -205,6 +207,7 @@ TEST_P(Worlds, NameTheRankThatFailedFirstEvenIfItEndsLast) {
   EXPECT_TRUE(contains(launched.err, "[1] starling: no more data\nstarling: rank 1 ")) << launched.err;
 }
 
+// Label: waits
 TEST_P(Worlds, NameARankThatIsStoppedOrHungAndNoSurvivor) {
   for (const char* victim : {"stopped", "computes", "loops"}) {
     ::setenv("STARLING_TEST_VICTIM", victim, 1);
@@ -223,6 +226,7 @@ TEST_P(Worlds, NameARankThatIsStoppedOrHungAndNoSurvivor) {
   }
 }
 
+// Label: waits
 TEST_P(Worlds, NameARankThatIsStoppedAfterItHasLeft) {
   const auto launched = run("IsStoppedAtTheEnd", 2, GetParam());
   EXPECT_EQ(launched.end.code, 1) << launched.err;
@@ -232,6 +236,7 @@ TEST_P(Worlds, NameARankThatIsStoppedAfterItHasLeft) {
   EXPECT_TRUE(contains(launched.err, "has been silent for ")) << launched.err;
 }
 
+// Label: waits
 TEST_P(Worlds, WaitForARankThatWorksAloneAsLongAsItReports) {
   ::setenv("STARLING_TEST_VICTIM", "works", 1);
   const auto launched = run("HoldsUpTheOthers", 3, GetParam());

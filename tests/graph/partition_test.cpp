@@ -57,12 +57,13 @@ TEST(Partition, UnevenRowsAreSharedInRankOrder) {
 TEST(Partition, ASplitValueThatMustBeWholeIsGathered) {
   const Graph global = parse_graph(R"(starling-graph 1
 %x = input {index=0, shape=[4, 2]}
-%t = reshape(%x) {shape=[1, 8]}
+%y = transpose(%x)
+%t = softmax(%y)
 %s = sum(%t)
 return %s
 )");
   const Graph local = run_pass("partition", global, context(2, 1));
-  EXPECT_NE(print_short(local).find("all_gather(%0) {rows=4, rank=1, ranks=2"), std::string::npos)
+  EXPECT_NE(print_short(local).find("all_gather(%2) {rows=4, rank=1, ranks=2"), std::string::npos)
       << print_short(local);
 }
 
@@ -108,7 +109,9 @@ return %s
   for (NodeId id = 0; id < graph.size(); ++id) {
     const Node& node = graph.node(id);
     if (!is_op(node, "variable") || source_index(node) == 2 || (source_index(node) == 0 && !weight)) continue;
-    graph.value(node.out[0]).layouts = {Layout::split(0)};
+    Layout pieces = Layout::split(0);
+    pieces.gathered = true;
+    graph.value(node.out[0]).layouts = {pieces};
   }
   return graph;
 }
@@ -144,6 +147,72 @@ TEST(Partition, AWeightStoredInPiecesIsGatheredForItsUseAndUpdatedAsItIs) {
   EXPECT_NE(text.find("sgd_update(%1, %2, "), std::string::npos) << text;
   EXPECT_EQ(text.find("slice"), std::string::npos) << text;
   EXPECT_EQ(local.variables[0].type.shape, (Shape{2, 4}));
+}
+
+Graph along_model(const char* text, int parts, int rank) {
+  return Partitioner(parse_graph(text),
+                     {.parts = parts, .first = rank, .group = Symbol("model"), .whole_results = true}, {})
+      .run();
+}
+
+// Columns of the first layer, rows of the second: one reduction, of the sum, to which the bias is added once.
+TEST(Partition, LayersAreComputedOnPiecesOfTheirWeights) {
+  const Graph local = along_model(R"(starling-graph 1
+variable 0 "up" f32[6, 4]
+variable 1 "down" f32[3, 6]
+variable 2 "bias" f32[3]
+%x = input {index=0, shape=[8, 4]}
+%up = variable {index=0, shape=[6, 4]} : f32[6, 4]<S0>
+%down = variable {index=1, shape=[3, 6]} : f32[3, 6]<S1>
+%bias = variable {index=2, shape=[3]}
+%h = linear(%x, %up) {activation="tanh"}
+%y = linear(%h, %down, %bias) {activation="relu"}
+return %y
+)",
+                                  2, 1);
+  EXPECT_EQ(print_short(local), R"(%0 = input 0
+%1 = variable 0
+%2 = variable 1
+%3 = variable 2
+%4 = linear(%0, %1) {activation="tanh"}
+%5 = full {value=0.5}
+%6 = mul(%3, %5)
+%7 = linear(%4, %2, %6)
+%8 = all_reduce(%7) {name="linear%5", group="model"}
+%9 = relu(%8)
+return %9
+)");
+  EXPECT_EQ(local.variables[0].type.shape, (Shape{3, 4}));
+  EXPECT_EQ(local.variables[1].type.shape, (Shape{3, 3}));
+}
+
+// Queries, keys and values lie in blocks of one weight: every rank has whole heads of each, and nothing is exchanged
+// until the heads are joined. Control: without blocks their pieces are not heads.
+TEST(Partition, HeadsOfAFusedWeightStayApart) {
+  const auto text = [](const char* layout) {
+    return std::string(R"(starling-graph 1
+variable 0 "qkv" f32[24, 8]
+%x = input {index=0, shape=[2, 5, 8]}
+%w = variable {index=0, shape=[24, 8]} : f32[24, 8]<)") +
+           layout + R"(>
+%y = linear(%x, %w)
+%q = split(%y) {axis=2, count=3, index=1}
+%h = reshape(%q) {shape=[2, 5, 4, 2]}
+%t = transpose(%h) {order=[0, 2, 1, 3]}
+%s = softmax(%t)
+return %s
+)";
+  };
+  const auto gathers = [](const Graph& graph) {
+    int count = 0;
+    for (const Node& node : graph.nodes()) count += is_op(node, "all_gather");
+    return count;
+  };
+  const Graph apart = along_model(text("S0*3").c_str(), 2, 0);
+  EXPECT_EQ(gathers(apart), 1) << "of the result: " << print_short(apart);
+  EXPECT_NE(print_short(apart).find("reshape(%3) {shape=[2, 5, 2, 2]}"), std::string::npos) << print_short(apart);
+  const Graph mixed = along_model(text("S0").c_str(), 2, 0);
+  EXPECT_EQ(print_short(mixed).find("shape=[2, 5, 2, 2]"), std::string::npos) << print_short(mixed);
 }
 
 TEST(Partition, RefusesCollectivesOfTheUser) {

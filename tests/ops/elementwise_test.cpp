@@ -34,6 +34,11 @@ std::string refusal(const std::function<void()>& body) {
   return "taken";
 }
 
+// Calls are planned once for equal attributes: -0 and 0 are two.
+TEST(Elementwise, AttributesOfMinusZeroAreNotThoseOfZero) {
+  for (const double value : {0.0, -0.0, 0.0}) EXPECT_EQ(std::signbit(full({}, value).item()), std::signbit(value));
+}
+
 TEST(Elementwise, IntegersDividedByZeroAreErrorsThatNameTheOp) {
   for (DType dtype : {DType::i8, DType::u8, DType::i32, DType::i64}) {
     const Tensor a = floats({6, 7}, dtype), b = floats({2, 0}, dtype);

@@ -67,6 +67,32 @@ class JobRunTest : public ::testing::Test {
   testing::TestFolder runs_{"trainer-runs"};
 };
 
+// The job's own network, made by the program in its place, ends in the same weights; callbacks run beside the job's.
+TEST_F(JobRunTest, TrainsANetworkOfTheProgramsOwn) {
+  const std::vector<std::string> pictures = {"model.name=lenet", "train.epochs=1"};
+  const std::string wanted = hash_after(job("by_the_job", pictures));
+  const Job by_program = job("by_the_program", pictures);
+  TrainOptions options = quiet();
+  options.net = prepare_job(by_program).net;
+  std::int64_t steps = 0;
+  options.callbacks.push_back(after_step([&](starling::Run&) { ++steps; }));
+  const TrainResult result = run_job(by_program, options);
+  EXPECT_EQ(result.summary.weights_hash, wanted);
+  EXPECT_EQ(steps, result.summary.steps);
+}
+
+TEST_F(JobRunTest, RefusesANetworkOfTheProgramsOwnForSeveralThreads) {
+  const Job two = job("threads", {"distribute.workers=2"});
+  TrainOptions options = quiet();
+  options.net = prepare_job(two).net;
+  try {
+    static_cast<void>(run_job(two, options));
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("one worker a process"), std::string::npos) << error.what();
+  }
+}
+
 TEST_F(JobRunTest, LearnsAndLeavesASummary) {
   Job job = this->job("learns");
   job.train.epochs = 6;

@@ -121,6 +121,7 @@ TEST_F(LeavingFolder, WithinAnEvaluationBetweenStepsChangesNothingInTheEnd) {
   expect_same({.epochs = 4, .steps = 5, .batch = 16, .evaluate_every = 2}, 29);
 }
 
+// Label: waits
 TEST_F(LeavingFolder, LocksTheFolderAgainstOtherRuns) {
   const auto folder = folder_.path() / "held";
   {

@@ -105,6 +105,17 @@ TEST_F(ProgressTest, PutsNotesOnLinesOfTheirOwn) {
   EXPECT_TRUE(out_.str().ends_with("\r\x1b[Kdisk full\n"));
 }
 
+TEST_F(ProgressTest, BreaksNotesBetweenWordsWhereTheTerminalEnds) {
+  const std::string note = "warning: no checkpoint of step 40: the save before it is still being written";
+  auto drawn = make(ProgressMode::bar, 40);
+  drawn.note(note);
+  EXPECT_EQ(out_.str(), "warning: no checkpoint of step 40: the\nsave before it is still being written\n");
+  out_.str("");
+  auto plain = make(ProgressMode::plain, 40);  // a log file has no width
+  plain.note(note);
+  EXPECT_EQ(out_.str(), note + "\n");
+}
+
 TEST_F(ProgressTest, FitsTheTerminal) {
   sample_ = 30000;
   EXPECT_LE(format_progress(state(), 1000, 40).size(), 39U);

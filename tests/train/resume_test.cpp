@@ -49,7 +49,7 @@ struct Outcome {
   std::int64_t made = 0;  // steps made by this call, without those before it
 };
 
-class Resume : public ::testing::Test {
+class Resumed : public ::testing::Test {
  protected:
   struct Recipe {
     TrainerOptions options{};
@@ -99,39 +99,39 @@ class Resume : public ::testing::Test {
   testing::TestFolder runs_{"resume-runs"};
 };
 
-TEST_F(Resume, OfAPlainRun) { expect_same({.options = {.epochs = 3, .batch = 16}}, {1, 5, 10, 14}); }
+TEST_F(Resumed, OfAPlainRun) { expect_same({.options = {.epochs = 3, .batch = 16}}, {1, 5, 10, 14}); }
 
-TEST_F(Resume, OfAScheduleThatRemembers) {
+TEST_F(Resumed, OfAScheduleThatRemembers) {
   expect_same({.options = {.epochs = 4, .batch = 16, .evaluate_every = 3}, .schedule = true, .lr = 0.2},
               {2, 9, 10, 23});
 }
 
-TEST_F(Resume, WithinAnEpochOfAccumulatedSteps) {
+TEST_F(Resumed, WithinAnEpochOfAccumulatedSteps) {
   // Ten batches, three a step: the last step of an epoch has one.
   expect_same({.options = {.epochs = 3, .batch = 16, .accumulate = 3, .clip_norm = 0.1}}, {1, 3, 4, 6});
 }
 
-TEST_F(Resume, OfAveragedWeights) {
+TEST_F(Resumed, OfAveragedWeights) {
   expect_same({.options = {.epochs = 3, .batch = 16},
                .callbacks = [](Trainer& trainer) { trainer.add(average_weights({.decay = 0.8, .from_step = 4})); }},
               {2, 7, 12});
 }
 
-TEST_F(Resume, OfAnEarlyStopThatCounts) {
+TEST_F(Resumed, OfAnEarlyStopThatCounts) {
   expect_same({.options = {.epochs = 30, .batch = 16, .evaluate_every = 4},
                .callbacks = [](Trainer& trainer) { trainer.add(early_stop({.metric = "loss", .patience = 2})); },
                .lr = 0.3},
               {6, 13});
 }
 
-TEST_F(Resume, OfMixedPrecision) {
+TEST_F(Resumed, OfMixedPrecision) {
   for (const Precision precision : {Precision::bf16, Precision::f16}) {
     runs_.clear();
     expect_same({.options = {.epochs = 2, .batch = 16, .precision = precision}}, {3, 11});
   }
 }
 
-TEST_F(Resume, RefusesCheckpointsOfAnotherRun) {
+TEST_F(Resumed, RefusesCheckpointsOfAnotherRun) {
   Recipe recipe{.options = {.epochs = 1, .batch = 16}};
   run(recipe, "same", -1);
   recipe.options.batch = 8;
@@ -155,7 +155,7 @@ class Variable {
   const char* name_;
 };
 
-TEST_F(Resume, OfARestartedLaunchThatStartsOverTakesOnlyWhatTheLaunchHasWritten) {
+TEST_F(Resumed, OfARestartedLaunchThatStartsOverTakesOnlyWhatTheLaunchHasWritten) {
   Recipe recipe{.options = {.epochs = 3, .batch = 16}, .resume = starling::Resume::none};
   const auto put_aside = [&](int number) {
     return std::filesystem::exists(runs_.path() / "same" / ("checkpoints-before-" + std::to_string(number)));
@@ -177,7 +177,7 @@ TEST_F(Resume, OfARestartedLaunchThatStartsOverTakesOnlyWhatTheLaunchHasWritten)
   EXPECT_TRUE(put_aside(2));
 }
 
-TEST_F(Resume, KeepsTheBestStateBesideTheNewest) {
+TEST_F(Resumed, KeepsTheBestStateBesideTheNewest) {
   auto net = small_net();
   optim::Adam optimizer(net.parameters(), {.lr = 0.5});
   TrainerOptions options = quiet({.epochs = 6, .batch = 16, .folder = runs_.path() / "best"});
@@ -191,7 +191,7 @@ TEST_F(Resume, KeepsTheBestStateBesideTheNewest) {
   EXPECT_EQ(steps.back(), losses.begin()->second);
 }
 
-TEST_F(Resume, SavesEverySoManySteps) {
+TEST_F(Resumed, SavesEverySoManySteps) {
   auto net = small_net();
   optim::Adam optimizer(net.parameters(), {.lr = 0.05});
   Trainer trainer(net, optimizer, classify(), quiet({.epochs = 1, .batch = 16, .folder = runs_.path() / "every"}));

@@ -19,6 +19,7 @@ using testing::quiet;
 using testing::RankRun;
 using testing::splits;
 
+// Label: waits
 TEST(ThreadWatch, ARankWithoutProgressIsNamedByThoseThatWait) {
   std::atomic<bool> over = false;
   train::ThreadWatch watch(3, 0.3, nullptr);
@@ -47,6 +48,7 @@ TEST(ThreadWatch, ARankWithoutProgressIsNamedByThoseThatWait) {
     EXPECT_NE(error.find("[supervision] rank 2 before its first step: no progress for 0."), std::string::npos) << error;
 }
 
+// Label: waits
 TEST(ThreadWatch, ARankThatReportsIsWaitedFor) {
   train::ThreadWatch watch(2, 0.2, nullptr);
   const auto comms = make_thread_comms(2, {.deadline = kNoDeadline, .pulses = watch.pulses()});
@@ -61,6 +63,7 @@ TEST(ThreadWatch, ARankThatReportsIsWaitedFor) {
   });
 }
 
+// Label: waits
 TEST(ThreadWatch, TellsWhenAHungRankDoesNotComeBack) {
   std::mutex mutex;
   std::condition_variable told;
@@ -84,6 +87,7 @@ TEST(ThreadWatch, TellsWhenAHungRankDoesNotComeBack) {
 }
 
 // A disk on which the first save lasts until many later steps are done: nobody may wait for it.
+// Label: waits
 TEST(SlowDisk, ASaveUnderWayIsNotWaitedForAndTheLastStateIsSaved) {
   const testing::TestFolder folder("slow-disk");
   std::mutex mutex;
@@ -136,6 +140,7 @@ class Asking final : public Dataset {
 
 using Strategies = std::vector<testing::MakeStrategy>;
 
+// Label: waits
 TEST(Stops, InsideAnEvaluationEndItOnAllRanksAlikeAndTheRunGoesOnFromThere) {
   const Strategies strategies = {
       [](std::shared_ptr<Comm> comm) { return std::shared_ptr<dist::RankStrategy>(allreduce(std::move(comm))); },

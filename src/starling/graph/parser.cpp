@@ -318,7 +318,7 @@ class Parser {
 
   Layout layout() {
     if (at_.take("R")) return Layout::replicate();
-    if (at_.take("S")) return Layout::split(static_cast<int>(at_.integer(0, kMaxRank - 1)));
+    if (at_.take("S")) return split();
     at_.expect("P(");
     const auto word = at_.word();
     for (auto reduce : {ReduceOp::sum, ReduceOp::mean, ReduceOp::max, ReduceOp::min, ReduceOp::product}) {
@@ -327,6 +327,13 @@ class Parser {
       return Layout::partial(reduce);
     }
     at_.error("expected sum, mean, max, min or product, got '{}'", word);
+  }
+
+  Layout split() {
+    Layout layout = Layout::split(static_cast<int>(at_.integer(0, kMaxRank - 1)));
+    if (at_.take("*")) layout.blocks = static_cast<std::int16_t>(at_.integer(1, 4096));
+    layout.gathered = at_.take("+");
+    return layout;
   }
 
   // Sorts inputs by index.

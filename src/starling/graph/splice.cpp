@@ -28,15 +28,19 @@ SmallVector<ValueId, 4> splice(Rewriter& rewriter, const Graph& part, std::span<
   return outputs;
 }
 
-Graph decomposition(const OpDef& op, std::span<const TensorType> in, const Attrs& attrs) {
+Graph traced(std::span<const TensorType> in, FunctionRef<TensorList(std::span<const Tensor>)> function) {
   Tracer tracer;
   const InterpreterScope scope(tracer);
   const NoGrad no_grad;
   TensorList operands;
   for (const auto& type : in) operands.push_back(tracer.input(type, kCpu));
-  for (const auto& out : op.decompose({operands.data(), operands.size()}, attrs))
+  for (const auto& out : function({operands.data(), operands.size()}))
     tracer.graph().outputs.push_back(tracer.value_of(out));
   return std::move(tracer.graph());
+}
+
+Graph decomposition(const OpDef& op, std::span<const TensorType> in, const Attrs& attrs) {
+  return traced(in, [&](std::span<const Tensor> operands) { return op.decompose(operands, attrs); });
 }
 
 }  // namespace starling::graph

@@ -53,6 +53,7 @@ class Scanner {
   std::vector<UniqueFd> held_;
 };
 
+// Label: waits
 TEST(GlooStrangers, KeepNoRankFromJoining) {
   int failed = 0;
   for (int round = 0; round < 100; ++round) {
@@ -74,6 +75,7 @@ TEST(GlooStrangers, KeepNoRankFromJoining) {
   }
 }
 
+// Label: waits
 TEST(GlooStrangers, ManySilentOnesKeepNoRankOut) {
   std::vector<UniqueFd> held;
   std::mutex mutex;

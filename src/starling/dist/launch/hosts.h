@@ -25,6 +25,7 @@ struct RankSlot {
   bool remote = false;
   int local_rank = 0;
   int local_world = 1;
+  std::string role{};  // "worker 1"; empty: it has none but its rank
 };
 
 // Assigns ranks to slots in the order of the hosts; fails if there are too few slots.

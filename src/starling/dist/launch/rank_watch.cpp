@@ -183,9 +183,18 @@ bool RankWatch::reap() {
       if (rank.child.output) rank.output.read_rest(rank.child.output);
       if (rank.child.error) rank.error.read_rest(rank.child.error);
       any = true;
+      if (is_spare(rank) && !rank.child.exit()->good() && rank.sent.empty()) tell_spare(rank);
     }
   }
   return any;
+}
+
+bool RankWatch::is_spare(const Rank& rank) const {
+  return std::find(options_.spare.begin(), options_.spare.end(), rank.slot.rank) != options_.spare.end();
+}
+
+void RankWatch::tell_spare(const Rank& rank) {
+  error_.line(fmt::format("starling: {}; the others go on", describe(rank).text()));
 }
 
 void RankWatch::judge() {
@@ -242,6 +251,7 @@ RankWatch::Rank* RankWatch::first_failure() {
   std::uint64_t first_order = 0;
   bool any = false;
   for (Rank& rank : ranks_) {
+    if (is_spare(rank)) continue;
     const bool bad = rank.ended && !left_well(rank);
     any |= bad;
     const auto told = server_->note(fmt::format("failed/{}", rank.slot.rank));
@@ -277,7 +287,7 @@ bool RankWatch::was_hit_by_others(const Rank& rank) const {
 // True if the rank succeeded, stopped on request, or was killed by us because it did not.
 bool RankWatch::left_well(const Rank& rank) const {
   const Exit& exit = *rank.child.exit();
-  if (exit.good() || (interrupted_ && killed_)) return true;
+  if (exit.good() || is_spare(rank) || (interrupted_ && killed_)) return true;
   return interrupted_ && (exit.code == kInterrupted || exit.signal == SIGINT || exit.signal == SIGTERM ||
                           (rank.slot.remote && (exit.code == 128 + SIGINT || exit.code == 128 + SIGTERM)));
 }

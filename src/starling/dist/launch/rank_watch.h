@@ -55,6 +55,8 @@ class RankWatch {
   bool may_be_late() const;
   bool was_hit_by_others(const Rank& rank) const;
   bool left_well(const Rank& rank) const;
+  bool is_spare(const Rank& rank) const;
+  void tell_spare(const Rank& rank);
   RankEnd describe(const Rank& rank) const;
 
   const LaunchOptions& options_;

@@ -83,9 +83,11 @@ std::string RankEnd::text() const {
   if (!finding.empty()) return finding;
   const char* words = step_is_last ? " after step" : ", last reported step";  // it may have gone further since
   const std::string when = step ? fmt::format("{} {}", words, *step) : "";
-  if (!slot.remote) return fmt::format("rank {} (pid {} on {}) {}{}", slot.rank, pid, slot.host, describe(exit), when);
+  const std::string who =
+      slot.role.empty() ? fmt::format("rank {}", slot.rank) : fmt::format("{}, rank {}", slot.role, slot.rank);
+  if (!slot.remote) return fmt::format("{} (pid {} on {}) {}{}", who, pid, slot.host, describe(exit), when);
   const bool cut = exit.code == kNoConnection;
-  return fmt::format("rank {} (on {}) {}{}", slot.rank, slot.host, cut ? "lost its connection" : describe(exit), when);
+  return fmt::format("{} (on {}) {}{}", who, slot.host, cut ? "lost its connection" : describe(exit), when);
 }
 
 LaunchEnd launch(const LaunchOptions& options) {

@@ -23,6 +23,8 @@ struct LaunchOptions {
   // terminal, so it must not prompt.
   std::string ssh = kSsh;
   int max_restarts = 0;
+  // Ranks without which the others go on: how they end is told, and is no failure of the job.
+  std::vector<int> spare{};
   std::chrono::milliseconds kill_after{4'000};    // from SIGTERM to SIGKILL, after a rank has failed
   std::chrono::milliseconds stop_within{60'000};  // same after a requested stop: ranks save their state first
 

@@ -8,6 +8,7 @@
 #include "starling/base/error.h"
 #include "starling/dist/health/replica_hash.h"
 #include "starling/dist/strategy/rank_program.h"
+#include "starling/dist/strategy/sharded_program.h"
 #include "starling/graph/dependencies.h"
 #include "starling/tensor/allocator.h"
 #include "starling/tensor/bytes.h"
@@ -58,6 +59,12 @@ std::vector<NamedTensor> variables_of(const graph::Graph& graph, const Container
   return named;
 }
 
+std::vector<std::string> names_of(const std::vector<NamedTensor>& tensors) {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : tensors) names.push_back(tensor.name());
+  return names;
+}
+
 // Moves the tensor's storage into the arena, so that collectives on it make no copies. Views of larger storage stay.
 void move_to(const std::shared_ptr<Allocator>& arena, const Tensor& tensor) {
   TensorImpl& impl = *tensor.impl();
@@ -69,37 +76,6 @@ void move_to(const std::shared_ptr<Allocator>& arena, const Tensor& tensor) {
   const auto give_back = [arena, bytes](void* data) { arena->deallocate(data, bytes); };
   impl.storage = new Storage(kCpu, place, bytes, give_back, false);
   impl.offset = 0;
-}
-
-// Marks the reads of variables that are stored in pieces.
-graph::Graph with_pieces(graph::Graph global, const dist::ShardedState& sharded) {
-  for (graph::NodeId id = 0; id < global.size(); ++id) {
-    const graph::Node& node = global.node(id);
-    if (!graph::is_op(node, "variable")) continue;
-    const Tensor& tensor = global.variables[static_cast<std::size_t>(graph::source_index(node))].tensor;
-    if (tensor.defined() && sharded.piece(tensor) != nullptr) global.value(node.out[0]).layouts = {Layout::split(0)};
-  }
-  return global;
-}
-
-// The tensors that a program of this rank reads and writes.
-Container with_pieces(const Container& container, const dist::ShardedState& sharded) {
-  Container local;
-  for (const auto& [name, tensor] : container.entries()) local.set(name, sharded.local(tensor));
-  return local;
-}
-
-std::vector<NamedTensor> with_memory(const std::vector<NamedTensor>& tensors) {
-  std::vector<NamedTensor> here;
-  std::copy_if(tensors.begin(), tensors.end(), std::back_inserter(here),
-               [](const NamedTensor& one) { return static_cast<bool>(one.tensor.impl()->storage); });
-  return here;
-}
-
-double bytes_here(const std::vector<NamedTensor>& tensors, const dist::ShardedState& sharded) {
-  double bytes = 0;
-  for (const auto& [name, tensor] : tensors) bytes += static_cast<double>(bytes_of(sharded.local(tensor)));
-  return bytes;
 }
 
 // True if compute threads occupy all cores: processes that share memory reduce with their own cores, so a comm lane
@@ -121,35 +97,63 @@ Settings AllReduceOptions::settings() {
                   {.min = 0, .max = 4096}),
           setting("codec", &O::codec,
                   "wire form of the gradients, by its name or with options, {name: top_k, share: 0.01}"),
+          setting("mesh", &O::mesh,
+                  "workers in a grid, {data: 2, model: 2}: rows of a batch along data, parameters along other axes"),
+          setting("layout", &O::layout,
+                  "how parameters lie along axes of the mesh: a preset, or patterns of their names with an axis and a "
+                  "word, {\"*.fc1\": {model: columns}}"),
           setting("zero", &O::zero,
                   "state of which every worker stores a piece: 1 optimizer state, 2 also gradients added up over "
                   "batches, 3 also weights",
                   {.min = 0, .max = 3})};
 }
 
-AllReduce::AllReduce(std::shared_ptr<Comm> comm, AllReduceOptions options)
-    : dist::RankStrategy(std::move(comm)),
-      options_(std::move(options)),
-      coded_(options_.codec, rank(), world()),
-      sharded_(rank(), world()) {
-  check(options_.zero >= 0 && options_.zero <= 3, "[allreduce] expected zero of 0 to 3, got {}", options_.zero);
-  check(options_.zero == 0 || !options_.deterministic,
-        "[allreduce] expected zero: 0 with deterministic, whose shards are added whole, got {}", options_.zero);
-  check(options_.zero == 0 || coded_.none(),
-        "[allreduce] expected zero: 0 with a codec, which sends whole gradients to all workers, got {}", options_.zero);
-  check(!options_.deterministic || options_.shards >= world(),
-        "[allreduce] expected at least as many logical shards as workers, got {} for {}", options_.shards, world());
+void check_options(const AllReduceOptions& options, const dist::StatePlan& plan) {
+  const std::int64_t zero = plan.asked_zero(), ranks = plan.data_ranks();
+  const bool coded = !options.codec.none();
+  check(zero >= 0 && zero <= 3, "[allreduce] expected zero of 0 to 3, got {}", zero);
+  check(zero == 0 || !options.deterministic,
+        "[allreduce] expected zero: 0 with deterministic, whose shards are added whole, got {}", zero);
+  check(zero == 0 || !coded,
+        "[allreduce] expected zero: 0 with a codec, which sends whole gradients to all workers, got {}", zero);
+  check(!plan.has_rules_along(dist::kDataAxis) || (zero == 0 && !options.deterministic),
+        "[allreduce] expected neither zero nor deterministic with a layout along the axis data, got one of them");
+  check(!coded || (!plan.has_rules() && plan.mesh().axes().size() == 1),
+        "[allreduce] expected no codec with a layout or axes beside data, where ranks hold the same rows, got {}",
+        options.codec.chosen.name);
+  check(!options.deterministic || options.shards >= ranks,
+        "[allreduce] expected at least as many logical shards as workers, got {} for {}", options.shards, ranks);
   check(
-      !options_.deterministic || coded_.none(),
+      !options.deterministic || !coded,
       "[allreduce] expected no codec in deterministic mode, as what it rounds depends on the number of workers, got {}",
-      options_.codec.chosen.name);
+      options.codec.chosen.name);
+}
+
+namespace {
+
+// A mesh of the data axis alone needs no groups.
+std::unique_ptr<Mesh> made_mesh(const MeshShape& shape, Comm& comm) {
+  return shape.axes().size() == 1 ? nullptr : std::make_unique<Mesh>(comm, shape.axes());
+}
+
+}  // namespace
+
+AllReduce::AllReduce(std::shared_ptr<Comm> given, AllReduceOptions options)
+    : dist::RankStrategy(std::move(given)),
+      options_(std::move(options)),
+      plan_(options_.mesh, options_.layout, options_.zero, world()),
+      mesh_(made_mesh(plan_.mesh(), comm())),
+      coded_(options_.codec, data().rank(), data().size()),
+      sharded_(plan_.mesh(), rank()) {
+  check_options(options_, plan_);
 }
 
 std::string AllReduce::name() const {
   const std::string codec = coded_.none() ? "" : ", " + options_.codec.chosen.name;
-  const std::string zero = options_.zero > 0 ? fmt::format(", zero {}", options_.zero) : "";
-  return fmt::format("allreduce({} ranks{}{}{})", world(), options_.deterministic ? ", deterministic" : "", codec,
-                     zero);
+  const std::string zero = plan_.asked_zero() > 0 ? fmt::format(", zero {}", plan_.asked_zero()) : "";
+  const std::string mesh = mesh_ ? ", " + mesh_->shape().describe() : "";
+  return fmt::format("allreduce({} ranks{}{}{}{})", world(), mesh, options_.deterministic ? ", deterministic" : "",
+                     codec, zero);
 }
 
 std::unique_ptr<runtime::Program> AllReduce::build(const graph::Graph& global, const Container& container,
@@ -162,88 +166,76 @@ std::unique_ptr<runtime::Program> AllReduce::build_part(const graph::Graph& glob
   return build(global, container, options, keeps_local_gradients());
 }
 
+graph::ProgramOptions AllReduce::program_options(graph::ProgramOptions program) const {
+  program.threads = options_.deterministic ? 1 : dist::threads_each(options_.threads, 1, program);
+  program.overlap = program.overlap && options_.overlap && !cores_are_taken(comm(), program.threads);
+  program.bucket_bytes = static_cast<std::size_t>(options_.bucket_mb * (1 << 20));
+  // Buckets follow the sizes of gradients, on which ranks must agree; uneven pieces have others on other ranks.
+  if (sharded_.uneven()) program.bucket_bytes = 0;
+  program.first_bucket_bytes = std::min(program.first_bucket_bytes, program.bucket_bytes);
+  // Shared updates exchange rows of weights: fast through memory, but over a network gradients are sent earlier and
+  // overlap better. State in pieces and codecs have ways of their own.
+  if (!data().capabilities().direct_memory || plan_.zero() > 0 || !coded_.none() || plan_.has_rules())
+    program.disable.insert("shared_updates");
+  return program;
+}
+
 std::unique_ptr<runtime::Program> AllReduce::build(const graph::Graph& traced, const Container& given,
                                                    const runtime::BuildOptions& options, bool local_gradients) {
   graph::Graph global = traced;
   Container container = given;
-  share_slots(global, container);
+  slots_.share(global, container, sharded_,
+               [&](const Tensor& variable) { return plan_.cuts(variable, dist::StatePlan::kGradients); });
+  const std::vector<NamedTensor> whole = dist::with_memory(variables_of(global, container));
+  const auto cuts_here = [&](const Tensor& tensor) {
+    return sharded_.piece(tensor) != nullptr ? sharded_.cuts(tensor) : dist::AxisCuts();
+  };
+  if (mesh_) global = dist::along_model_axes(global, plan_.mesh(), cuts_here, rank());
   runtime::BuildOptions build = options;
-  graph::ProgramOptions& program = build.program;
-  program.threads = options_.deterministic ? 1 : dist::threads_each(options_.threads, 1, program);
-  program.overlap = program.overlap && options_.overlap && !cores_are_taken(comm(), program.threads);
-  program.bucket_bytes = static_cast<std::size_t>(options_.bucket_mb * (1 << 20));
-  program.first_bucket_bytes = std::min(program.first_bucket_bytes, program.bucket_bytes);
-  // Shared updates exchange rows of weights: fast through memory, but over a network gradients are sent earlier and
-  // overlap better.
-  if (!comm().capabilities().direct_memory || zero() > 0) program.disable.insert("shared_updates");
-  if (!coded_.none()) program.disable.insert("shared_updates");  // which would choose a way of its own for dense layers
-  const dist::RankProgramOptions rank{.comm = &comm(),
-                                      .world = options.world,
+  build.program = program_options(options.program);
+  const dist::RankProgramOptions rank{.comm = &data(),
+                                      .world = mesh_ ? mesh_->world() : options.world,
                                       .shards = shards(),
                                       .shard_order = options_.shard_order,
                                       .local_gradients = local_gradients};
-  const graph::Graph coded = coded_.none() ? global : coded_.rewrite(global, Symbol(dist::split_group(rank)));
-  Container local = with_pieces(container, sharded_);
+  if (!coded_.none()) global = coded_.rewrite(global, Symbol(dist::split_group(rank)));
+  Container local = dist::with_pieces(container, sharded_);
   if (!coded_.none()) coded_.bind(local);
-  auto made = std::make_unique<AllReduceProgram>(shared_comm(), with_pieces(coded, sharded_), local, build, rank);
-  if (!begun_ && !local_gradients) made->expect_equal(with_memory(variables_of(global, container)));
+  auto made = std::make_unique<AllReduceProgram>(shared_comm(), dist::with_pieces(global, cuts_here, dist::kDataAxis),
+                                                 local, build, rank);
+  if (!begun_ && !local_gradients) made->expect_equal(whole);
   return made;
-}
-
-dist::GradientSlot* AllReduce::known_slot(const dist::GradientSlot& fresh) {
-  const auto found = std::find_if(slots_.begin(), slots_.end(), [&](const dist::GradientSlot& one) {
-    return same(one.variable, fresh.variable) && one.slot.type() == fresh.slot.type();
-  });
-  return found == slots_.end() ? nullptr : &*found;
-}
-
-// Gradients of several batches are added up in slots. A program that is traced between steps makes its own: in their
-// place it gets those of earlier programs, so that a gradient is stored once, and an update finds what any program of
-// the step has added.
-void AllReduce::share_slots(graph::Graph& global, Container& container) {
-  for (const dist::GradientSlot& fresh : dist::gradient_slots(global)) {
-    const dist::GradientSlot* known = known_slot(fresh);
-    if (known == nullptr) {
-      slots_.push_back(fresh);
-      if (zero() >= 2 && sharded_.fits(fresh.slot)) sharded_.cut(fresh.slot);
-      continue;
-    }
-    if (same(known->slot, fresh.slot)) continue;
-    if (sharded_.piece(known->slot) != nullptr)
-      sharded_.put(known->slot, fresh.slot);
-    else
-      copy_into(known->slot, fresh.slot);
-    dist::replace(fresh.slot, known->slot, global, container);
-    fresh.variable.set_grad(known->slot);
-  }
 }
 
 // State that has memory stays whole until begin() has given all ranks that of rank 0.
 void AllReduce::prepare(const dist::TrainedState& state) {
   for (const auto& [name, tensor] : state.optimizer) {
-    if (cuts_state(tensor) && !tensor.impl()->storage) sharded_.cut(tensor);
+    if (!tensor.impl()->storage) sharded_.cut(tensor, plan_.cuts(tensor, dist::StatePlan::kState));
   }
 }
 
 void AllReduce::begin(const dist::TrainedState& state) {
   begun_ = true;
+  dist::expect_matches(options_.layout, names_of(state.weights));
   prepare(state);
   state_ = state;
   dist::TrainedState here = state;
-  for (auto* tensors : {&here.weights, &here.buffers, &here.optimizer}) *tensors = with_memory(*tensors);
+  for (auto* tensors : {&here.weights, &here.buffers, &here.optimizer}) *tensors = dist::with_memory(*tensors);
   std::vector<NamedTensor> whole, in_pieces;
   const auto sort = [&](const std::vector<NamedTensor>& tensors, std::int64_t level) {
-    for (const NamedTensor& one : tensors)
-      (zero() >= level && sharded_.fits(one.tensor) ? in_pieces : whole).push_back(one);
+    for (const NamedTensor& one : tensors) (plan_.cuts(one.tensor, level).empty() ? whole : in_pieces).push_back(one);
   };
-  sort(here.weights, 3);
-  sort(here.optimizer, 1);
-  if (const auto arena = comm().arena()) {
+  sort(here.weights, dist::StatePlan::kWeights);
+  const std::size_t weights = in_pieces.size();
+  sort(here.optimizer, dist::StatePlan::kState);
+  if (const auto arena = data().arena()) {
     for (const auto& [name, tensor] : whole) move_to(arena, tensor);
   }
-  coded_.begin(state.weights, comm());
+  coded_.begin(state.weights, data());
   dist::RankStrategy::begin(here);
-  for (const auto& [name, tensor] : in_pieces) sharded_.cut(tensor);
+  for (std::size_t i = 0; i < in_pieces.size(); ++i)
+    sharded_.cut(in_pieces[i].tensor,
+                 plan_.cuts(in_pieces[i].tensor, i < weights ? dist::StatePlan::kWeights : dist::StatePlan::kState));
 }
 
 void AllReduce::show() {
@@ -259,24 +251,33 @@ void AllReduce::after_update(std::int64_t /*step*/, double weight) {
   samples_ += weight;
 }
 
+dist::OpCounters AllReduce::exchanged(CommOp op) const {
+  dist::OpCounters all = dist::RankStrategy::exchanged(op);
+  if (!mesh_) return all;
+  for (const MeshAxis& axis : mesh_->shape().axes())
+    all = dist::operator+(all, mesh_->group(axis.name).journal().counters(op));
+  return all;
+}
+
 std::vector<dist::LawCounter> AllReduce::counters() const {
   std::uint64_t calls = 0, bytes = 0;
   for (const CommOp op :
        {CommOp::all_reduce, CommOp::sum_shards, CommOp::reduce_scatter, CommOp::all_gather, CommOp::send}) {
-    const dist::OpCounters one = comm().journal().counters(op);
+    const dist::OpCounters one = exchanged(op);
     calls += one.calls;
     bytes += one.bytes_sent;
   }
-  std::vector<NamedTensor> slots;
-  for (const auto& [variable, slot] : slots_) slots.push_back({slot.name(), slot});
+  const auto stored = [&](const std::vector<NamedTensor>& tensors) {
+    return static_cast<double>(dist::stored_bytes(tensors, sharded_));
+  };
   return {{"steps", static_cast<double>(steps_)},
           {"samples", samples_},
           {"reductions", static_cast<double>(calls)},
           {"reduced_bytes_sent", static_cast<double>(bytes)},
           {"sent_by_factors", static_cast<double>(coded_.by_factors())},
-          {"weight_bytes", bytes_here(state_.weights, sharded_)},
-          {"gradient_bytes", bytes_here(slots, sharded_)},
-          {"optimizer_bytes", bytes_here(state_.optimizer, sharded_)}};
+          {"weight_bytes", stored(state_.weights)},
+          {"gradient_bytes", stored(slots_.tensors())},
+          {"optimizer_bytes", stored(state_.optimizer)}};
 }
 
 }  // namespace starling

@@ -3,6 +3,18 @@
 #include <algorithm>
 
 namespace starling::dist {
+namespace {
+
+// Puts a tensor of the same type in the place of a variable.
+void replace(const Tensor& old, const Tensor& by, graph::Graph& graph, Container& container) {
+  for (graph::GraphVariable& variable : graph.variables) {
+    if (!variable.tensor.defined() || !same(variable.tensor, old)) continue;
+    variable.tensor = by;
+    container.set(variable.name, by);
+  }
+}
+
+}  // namespace
 
 std::vector<GradientSlot> gradient_slots(const graph::Graph& global) {
   std::vector<GradientSlot> slots;
@@ -18,12 +30,35 @@ std::vector<GradientSlot> gradient_slots(const graph::Graph& global) {
   return slots;
 }
 
-void replace(const Tensor& old, const Tensor& by, graph::Graph& graph, Container& container) {
-  for (graph::GraphVariable& variable : graph.variables) {
-    if (!variable.tensor.defined() || !same(variable.tensor, old)) continue;
-    variable.tensor = by;
-    container.set(variable.name, by);
+const GradientSlot* SharedSlots::known(const GradientSlot& fresh) const {
+  const auto found = std::find_if(slots_.begin(), slots_.end(), [&](const GradientSlot& one) {
+    return same(one.variable, fresh.variable) && one.slot.type() == fresh.slot.type();
+  });
+  return found == slots_.end() ? nullptr : &*found;
+}
+
+void SharedSlots::share(graph::Graph& global, Container& container, ShardedState& sharded, CutsOf cuts) {
+  for (const GradientSlot& fresh : gradient_slots(global)) {
+    const GradientSlot* kept = known(fresh);
+    if (kept == nullptr) {
+      slots_.push_back(fresh);
+      sharded.cut(fresh.slot, cuts(fresh.variable));
+      continue;
+    }
+    if (same(kept->slot, fresh.slot)) continue;
+    if (sharded.piece(kept->slot) != nullptr)
+      sharded.put(kept->slot, fresh.slot);
+    else
+      copy_into(kept->slot, fresh.slot);
+    replace(fresh.slot, kept->slot, global, container);
+    fresh.variable.set_grad(kept->slot);
   }
+}
+
+std::vector<NamedTensor> SharedSlots::tensors() const {
+  std::vector<NamedTensor> named;
+  for (const auto& [variable, slot] : slots_) named.push_back({slot.name(), slot});
+  return named;
 }
 
 }  // namespace starling::dist

@@ -27,18 +27,18 @@ OpCounters operator+(OpCounters a, const OpCounters& b) {
 }
 
 Piece RankStrategy::rows(std::int64_t batch) const {
-  const Piece group = group_rows(batch, rank(), world(), groups());
-  const int members = world() / groups();
+  const Piece group = group_rows(batch, data_rank(), data_ranks(), groups());
+  const int members = data_ranks() / groups();
   graph::PassContext context;
   context.world = members;
-  context.rank = rank() % members;
+  context.rank = data_rank() % members;
   context.shards = shards();
   const Piece own = rows_of(group.size, context);
   return {group.begin + own.begin, own.size};
 }
 
 std::int64_t RankStrategy::program_rows(std::int64_t batch) const {
-  return group_rows(batch, rank(), world(), groups()).size;
+  return group_rows(batch, data_rank(), data_ranks(), groups()).size;
 }
 
 std::unique_ptr<runtime::Program> RankStrategy::build(const graph::Graph& global, const Container& container,

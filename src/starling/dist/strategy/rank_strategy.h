@@ -45,7 +45,7 @@ OpCounters operator+(OpCounters a, const OpCounters& b);
 // trainer and is given its own rows of every batch; only the strategy knows of the other ranks.
 //
 // Call order of a trainer: prepare and begin once, with tensors that live as long as the run; restored, if it has
-// loaded a checkpoint. Then for each step
+// loaded a checkpoint. Then for each step before_step, and
 //   either, without exchanges_gradients(), the program alone: if global_program(), by CompiledFunction::call with
 //     GlobalRows{program_rows(batch)}, also on ranks without rows, since it contains collectives; else with the rank's
 //     own rows, and not at all without any;
@@ -64,8 +64,11 @@ class RankStrategy : public runtime::Strategy {
   int world() const { return comm_->size(); }
 
   // rows: this rank's rows of a batch. program_rows: rows of all ranks of its global program together, which are all
-  // ranks, or those of its group. Loaders split the same way if given rank(), world(), shards() and groups() as
-  // LoaderOptions.
+  // ranks, or those of its group. Loaders split the same way if given data_rank(), data_ranks(), shards() and groups()
+  // as LoaderOptions. data_rank, data_ranks: place of this rank among those that split the rows; on a mesh others hold
+  // the same rows.
+  virtual int data_rank() const { return rank(); }
+  virtual int data_ranks() const { return world(); }
   Piece rows(std::int64_t batch) const;
   std::int64_t program_rows(std::int64_t batch) const;
   virtual int shards() const { return 0; }  // > 0: deterministic, split by this many logical shards
@@ -107,6 +110,9 @@ class RankStrategy : public runtime::Strategy {
   virtual void regrouped() {}
   // True if every rank holds a part of what the tensor of tensors() stands for.
   virtual bool sums_over_ranks([[maybe_unused]] const std::string& tensor) const { return false; }
+
+  // Before the programs of this step: may bring the weights up to date.
+  virtual void before_step([[maybe_unused]] std::int64_t step) {}
 
   virtual bool exchanges_gradients() const { return false; }
   // True if this rank skips its rows of this step: the gradients were agreed without it, or it lags and must catch up.

@@ -1,5 +1,6 @@
 #include "starling/ops/def/attrs.h"
 
+#include <bit>
 #include <charconv>
 
 namespace starling {
@@ -96,7 +97,7 @@ T parse_value(std::string_view text, std::string_view field) {
 std::size_t mix(std::size_t hash, std::size_t value) { return (hash ^ value) * 0x9E3779B97F4A7C15ull + (hash >> 29); }
 
 std::size_t hash_value(std::int64_t v) { return static_cast<std::size_t>(v); }
-std::size_t hash_value(double v) { return std::hash<double>()(v); }
+std::size_t hash_value(double v) { return std::hash<std::uint64_t>()(std::bit_cast<std::uint64_t>(v)); }
 std::size_t hash_value(bool v) { return v; }
 std::size_t hash_value(DType v) { return static_cast<std::size_t>(v); }
 std::size_t hash_value(const Pair& v) { return mix(static_cast<std::size_t>(v[0]), static_cast<std::size_t>(v[1])); }
@@ -105,6 +106,15 @@ std::size_t hash_value(const Shape& v) {
   std::size_t hash = static_cast<std::size_t>(v.rank());
   for (auto d : v) hash = mix(hash, static_cast<std::size_t>(d));
   return hash;
+}
+
+// Whether calls with these values do the same: -0 is not 0, and NaN is what it is.
+template <class T>
+bool is_same(const T& a, const T& b) {
+  if constexpr (std::is_same_v<T, double>)
+    return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
+  else
+    return a == b;
 }
 
 }  // namespace
@@ -159,7 +169,7 @@ std::size_t Attrs::hash() const {
 bool operator==(const Attrs& a, const Attrs& b) {
   if (a.type_ != b.type_) return false;
   for (const auto& field : a.type_->fields) {
-    if (!with_kind(field.kind, [&]<class T>() { return a.get<T>(field) == b.get<T>(field); })) return false;
+    if (!with_kind(field.kind, [&]<class T>() { return is_same(a.get<T>(field), b.get<T>(field)); })) return false;
   }
   return true;
 }

@@ -46,6 +46,9 @@ struct ShardCall {
 struct ShardRule {
   Layouts in;
   Layouts out;
+  // True if the parts of the op (OpDef::decompose) take these layouts better than the op itself does: then the layouts
+  // above only say what they would cost it.
+  bool unfuse = false;
 };
 
 // View of the first input's memory, in elements; the op moves no data.
@@ -140,6 +143,7 @@ struct OpDef {
   Width precision = Width::by_trait;
   bool in_epilogue = false;  // elementwise op that the epilogue of a linear map computes rather than fusion
   bool broadcasts = false;   // operands may be read before a broadcast to the result's shape
+  bool by_index = false;     // elements along a dimension are treated alike, or summed, wherever they lie in it
   bool elementwise() const { return scalar != nullptr; }
   bool has_cost() const { return cost.flops || cost.free || elementwise() || view || decompose; }
   Width width() const;  // `precision`, or what the traits give; by_trait where they give nothing

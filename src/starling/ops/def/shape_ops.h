@@ -17,4 +17,11 @@ struct AxisAttrs {
   static AttrFields fields() { return {field("axis", &AxisAttrs::axis)}; }
 };
 
+// Product of the sizes of the dimensions before one.
+inline std::int64_t elements_before(const Shape& shape, int dim) {
+  std::int64_t product = 1;
+  for (int d = 0; d < dim; ++d) product *= shape[d];
+  return product;
+}
+
 }  // namespace starling::op

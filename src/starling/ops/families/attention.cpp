@@ -17,6 +17,7 @@
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/attention.h"
 #include "starling/ops/def/costs.h"
+#include "starling/ops/def/factors.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -166,19 +167,24 @@ Types infer_backward(const InferCall& call) {
   return {call.in[2], call.in[3], call.in[4]};
 }
 
-// Leading dimensions are a batch; dimension 0 may be split. A mask is split too unless it is broadcast.
+// Dimension of a mask that stands for leading dimension `dim` of q; kNone where it is broadcast along it.
+std::int8_t mask_dim(const Shape& mask, const Shape& q, int dim) {
+  const int own = dim - q.rank() + mask.rank();
+  return static_cast<std::int8_t>(own >= 0 && mask[own] == q[dim] ? own : Factor::kNone);
+}
+
+// Leading dimensions are a batch, of samples or heads: each may be split.
 ShardRule shard_attention(const ShardCall& call, std::size_t q, std::size_t mask) {
   const Shape& shape = call.in[q].shape;
-  bool split = false;
-  for (const auto& layout : call.layouts) split = split || layout.is_split(0);
-  ShardRule rule = rules::shard_replicated(call);
-  if (!split || shape.rank() < 3) return rule;
-  for (std::size_t i = 0; i < call.in.size(); ++i) {
-    const bool stretched = i == mask && (call.in[i].shape.rank() < shape.rank() || call.in[i].shape[0] == 1);
-    if (!stretched) rule.in[i] = Layout::split(0);
+  Factors factors;
+  for (std::int8_t d = 0; d < shape.rank() - 2; ++d) {
+    Factor heads;
+    for (std::size_t i = 0; i < call.in.size(); ++i) heads.in.push_back(d);
+    for (std::size_t i = 0; i < call.out.size(); ++i) heads.out.push_back(d);
+    if (mask < call.in.size()) heads.in[mask] = mask_dim(call.in[mask].shape, shape, d);
+    factors.all.push_back(heads);
   }
-  for (auto& out : rule.out) out = Layout::split(0);
-  return rule;
+  return rules::shard_factors(call, factors);
 }
 
 struct Sample {

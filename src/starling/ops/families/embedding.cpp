@@ -8,6 +8,7 @@
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/costs.h"
 #include "starling/ops/def/embedding.h"
+#include "starling/ops/def/factors.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -106,16 +107,25 @@ TensorList grad_embedding_backward(const GradCall& c) {
   return {g, Tensor()};
 }
 
+// Dimensions of the indices, and the columns of the table. Rows of the table are split by ranges of indices, which the
+// partition pass makes (graph/passes/partition/ranges.cpp).
 ShardRule shard_embedding(const ShardCall& call) {
-  if (!call.layouts[0].is_split()) return rules::shard_replicated(call);
-  return {{call.layouts[0], Layout::replicate()}, {call.layouts[0]}};
+  const int indices = call.in[0].shape.rank(), table = call.in[1].shape.rank();
+  Factors factors{.linear = 0b10};
+  for (std::int8_t d = 0; d < indices; ++d) factors.all.push_back({{d, Factor::kNone}, {d}});
+  for (std::int8_t d = 1; d < table; ++d)
+    factors.all.push_back({{Factor::kNone, d}, {static_cast<std::int8_t>(indices + d - 1)}});
+  return rules::shard_factors(call, factors);
 }
 
-// Every rank sums its own entries: the result is partial.
+// Entries are summed by index: a split of them gives terms of the table. Columns are kept.
 ShardRule shard_embedding_backward(const ShardCall& call) {
-  const Layout from = call.layouts[1].is_split() ? call.layouts[1] : call.layouts[0];
-  if (!from.is_split() || from.dim >= call.in[1].shape.rank()) return rules::shard_replicated(call);
-  return {{from, from}, {Layout::partial()}};
+  const int dy = call.in[0].shape.rank(), indices = call.in[1].shape.rank();
+  Factors factors{.linear = 0b01};
+  for (std::int8_t d = 0; d < indices; ++d) factors.all.push_back({{d, d}, {Factor::kNone}});
+  for (auto d = static_cast<std::int8_t>(indices); d < dy; ++d)
+    factors.all.push_back({{d, Factor::kNone}, {static_cast<std::int8_t>(d - indices + 1)}});
+  return rules::shard_factors(call, factors);
 }
 
 // Sample indices avoid the padding row, whose missing gradient would fail the derivative check.

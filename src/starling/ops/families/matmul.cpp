@@ -6,6 +6,7 @@
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/costs.h"
+#include "starling/ops/def/factors.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
@@ -144,51 +145,30 @@ TensorList grad_matmul(const GradCall& c) {
   return out;
 }
 
-// Leading dimensions may be split on every operand that has them; an operand with fewer dimensions, or size 1, stays
-// replicated.
-ShardRule shard_batched(const ShardCall& call) {
-  ShardRule rule = rules::shard_replicated(call);
-  const int rank = call.out[0].shape.rank();
-  for (int i = 0; i < 2; ++i) {
-    const auto at = static_cast<std::size_t>(i);
-    if (!call.layouts[at].is_split()) continue;
-    const int dim = call.layouts[at].dim + rank - call.in[at].shape.rank();
-    if (dim >= rank - 2 || call.in[at].shape[call.layouts[at].dim] != call.out[0].shape[dim]) continue;
-    for (std::size_t j = 0; j < 2; ++j) {
-      const int own = dim - rank + call.in[j].shape.rank();
-      if (own >= 0 && call.in[j].shape[own] == call.out[0].shape[dim]) rule.in[j] = Layout::split(own);
-    }
-    rule.out[0] = Layout::split(dim);
-    break;
-  }
-  return rule;
+// Dimension of an operand that stands for dimension `dim` of the batch, counted in the result; kNone where it has none
+// or is repeated along it.
+std::int8_t batch_dim(const Shape& operand, const Shape& out, int dim) {
+  const int own = dim - out.rank() + operand.rank();
+  return static_cast<std::int8_t>(own >= 0 && operand[own] == out[dim] ? own : Factor::kNone);
 }
 
-// Rank 2: splitting the inner dimension on both sides gives partial results; an outer split is kept; a partial factor
-// times a replicated one is partial.
+// Batch dimensions, rows, the inner index that is summed, and columns.
+Factors product_factors(const ShardCall& call, bool trans_a, bool trans_b) {
+  const Shape &a = call.in[0].shape, &b = call.in[1].shape, &out = call.out[0].shape;
+  const auto dim = [](int i) { return static_cast<std::int8_t>(i); };
+  Factors factors{.linear = 0b11};
+  for (int d = 0; d < out.rank() - 2; ++d)
+    factors.all.push_back({{batch_dim(a, out, d), batch_dim(b, out, d)}, {dim(d)}});
+  const int m = a.rank() - (trans_a ? 1 : 2), ka = a.rank() - (trans_a ? 2 : 1);
+  const int n = b.rank() - (trans_b ? 2 : 1), kb = b.rank() - (trans_b ? 1 : 2);
+  factors.all.push_back({{dim(m), Factor::kNone}, {dim(out.rank() - 2)}});
+  factors.all.push_back({{dim(ka), dim(kb)}, {Factor::kNone}});
+  factors.all.push_back({{Factor::kNone, dim(n)}, {dim(out.rank() - 1)}});
+  return factors;
+}
+
 ShardRule shard_product(const ShardCall& call, bool trans_a, bool trans_b) {
-  const auto whole = Layout::replicate();
-  const auto term = Layout::partial();
-  ShardRule rule = rules::shard_replicated(call);
-  if (call.in[0].shape.rank() != 2 || call.in[1].shape.rank() != 2) return shard_batched(call);
-  const int m = trans_a ? 1 : 0, ka = 1 - m, kb = trans_b ? 1 : 0, n = 1 - kb;
-  const Layout a = call.layouts[0], b = call.layouts[1];
-  const auto set = [&](Layout pa, Layout pb, Layout out) {
-    rule.in[0] = pa;
-    rule.in[1] = pb;
-    rule.out[0] = out;
-  };
-  if (a.is_split(m))
-    set(a, whole, Layout::split(0));
-  else if (a.is_split(ka))
-    set(a, Layout::split(kb), term);
-  else if (b.is_split(n))
-    set(whole, b, Layout::split(1));
-  else if (b.is_split(kb))
-    set(Layout::split(ka), b, term);
-  else if ((a == term && b == whole) || (a == whole && b == term))
-    set(a, b, term);
-  return rule;
+  return rules::shard_factors(call, product_factors(call, trans_a, trans_b));
 }
 
 void check_activation(const InferCall& call, Symbol activation) {
@@ -222,16 +202,26 @@ TensorList grad_linear(const GradCall& c) {
   return out;
 }
 
+// Leading dimensions of x, columns, and the inner index: a bias is then shared among the terms of the sum.
+Factors linear_factors(const ShardCall& call) {
+  const bool bias = call.in.size() == 3;
+  const auto last = static_cast<std::int8_t>(call.out[0].shape.rank() - 1);
+  const auto factor = [&](std::int8_t x, std::int8_t weight, std::int8_t added, std::int8_t y) {
+    Factor made{{x, weight}, {y}};
+    if (bias) made.in.push_back(added);
+    return made;
+  };
+  Factors factors;
+  for (std::int8_t d = 0; d < last; ++d) factors.all.push_back(factor(d, Factor::kNone, Factor::kNone, d));
+  factors.all.push_back(factor(Factor::kNone, 0, 0, last));
+  factors.all.push_back(factor(last, 1, Factor::kTerm, Factor::kNone));
+  return factors;
+}
+
+// An activation is of the sum, not of its terms.
 ShardRule shard_linear(const ShardCall& call) {
-  ShardRule rule = rules::shard_replicated(call);
-  const int last = call.out[0].shape.rank() - 1;
-  if (call.layouts[0].is_split() && call.layouts[0].dim < last) {
-    rule.in[0] = rule.out[0] = call.layouts[0];
-  } else if (call.layouts[1].is_split(0)) {
-    rule.in[1] = call.layouts[1];
-    if (call.in.size() == 3) rule.in[2] = Layout::split(0);
-    rule.out[0] = Layout::split(last);
-  }
+  ShardRule rule = rules::shard_factors(call, linear_factors(call));
+  rule.unfuse = rule.out[0].is_partial() && !call.attrs.as<op::LinearAttrs>().activation.empty();
   return rule;
 }
 
@@ -331,7 +321,8 @@ void register_ops_matmul(OpRegistry& ops) {
            .cases = matmul_cases,
            .saves = kSavesInputs,
            .cost = {flops_of_matmul},
-           .precision = Width::narrow});
+           .precision = Width::narrow,
+           .by_index = true});
   ops.add({.name = "linear",
            .doc = "x · weightᵀ + bias, through an activation if one is named.",
            .inputs = {"x", "weight", "bias?"},
@@ -347,7 +338,8 @@ void register_ops_matmul(OpRegistry& ops) {
            .cases = linear_cases,
            .saves = kSavesAll,
            .cost = {flops_of_linear},
-           .precision = Width::narrow});
+           .precision = Width::narrow,
+           .by_index = true});
   register_fused(ops);
 }
 

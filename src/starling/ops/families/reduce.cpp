@@ -251,6 +251,7 @@ void register_ops_reduce(OpRegistry& ops) {
     return TensorList{op::spread(c.grads[0], c.in[0].shape(), c.attrs.as<op::ReduceAttrs>().axes)};
   };
   total.shard = [](const ShardCall& call) { return shard_reduce(call, Layout::partial()); };
+  total.by_index = true;
   ops.add(total);
 
   OpDef average = reduction("mean", "The mean over the given axes, or over all.");

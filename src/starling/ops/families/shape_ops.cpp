@@ -97,19 +97,17 @@ Types infer_reshape(const InferCall& call) {
 }
 
 // A split is kept on a dimension that is unchanged, as are those before it except sizes of 1.
+// A dimension that the new shape has too, with as many elements before it, stays split.
 ShardRule shard_reshape(const ShardCall& call) {
-  if (call.layouts[0].is_partial()) return {{call.layouts[0]}, {call.layouts[0]}};
-  const Shape& from = call.in[0].shape;
-  const Shape& to = call.out[0].shape;
-  if (!call.layouts[0].is_split()) return rules::shard_replicated(call);
-  int at = 0;
-  for (int i = 0; i <= call.layouts[0].dim; ++i) {
-    if (from[i] == 1 && i < call.layouts[0].dim) continue;
-    while (at < to.rank() && to[at] == 1 && from[i] != 1) ++at;
-    if (at == to.rank() || from[i] != to[at]) return rules::shard_replicated(call);
-    if (i < call.layouts[0].dim) ++at;
+  const Layout now = call.layouts[0];
+  if (now.is_partial()) return {{now}, {now}};
+  if (!now.is_split()) return rules::shard_replicated(call);
+  const Shape &from = call.in[0].shape, &to = call.out[0].shape;
+  const std::int64_t before = op::elements_before(from, now.dim);
+  for (int d = 0; d < to.rank(); ++d) {
+    if (to[d] == from[now.dim] && op::elements_before(to, d) == before) return {{now}, {Layout::split(d)}};
   }
-  return {{call.layouts[0]}, {Layout::split(at)}};
+  return rules::shard_replicated(call);
 }
 
 // Reshape as a view: old and new dimensions are matched in groups of equal size; the old ones of a group must be
@@ -263,7 +261,8 @@ OpDef permutation(std::string name, std::string doc) {
           .shard = shard_transpose,
           .view = view_transpose,
           .cases = permute_cases,
-          .saves = kSavesNothing};
+          .saves = kSavesNothing,
+          .by_index = true};
 }
 
 std::vector<OpCase> shape_cases(std::initializer_list<std::pair<Shape, Shape>> shapes) {
@@ -302,7 +301,8 @@ void register_views(OpRegistry& ops) {
                                      {{2, 2, 2, 2}, {16}},
                                      {{4, 3}, {2, 1, 6}}});
                },
-           .saves = kSavesNothing});
+           .saves = kSavesNothing,
+           .by_index = true});
   ops.add(permutation("transpose", "Dimensions in another order; reversed when none is given."));
   ops.add(permutation("permute", "transpose by another name."));
   ops.add({.name = "broadcast_to",
@@ -325,7 +325,8 @@ void register_views(OpRegistry& ops) {
                                      {{2, 3}, {2, 3}},
                                      {{3, 1, 1}, {2, 3, 1, 4}}});
                },
-           .saves = kSavesNothing});
+           .saves = kSavesNothing,
+           .by_index = true});
 }
 
 }  // namespace

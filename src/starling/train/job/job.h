@@ -126,6 +126,8 @@ struct DistributeJob {
   AllReduce all_reduce = AllReduce::automatic;
   std::int64_t threads = 0;
   enum class BatchNorm { local, global } batch_norm = BatchNorm::local;
+  std::int64_t servers = 0;
+  bool server_backups = false;
   std::optional<dist::Topology> topology{};  // none: all workers form one group
   bool check = true;
   std::int64_t hash_every = 100;
@@ -133,6 +135,7 @@ struct DistributeJob {
   double deadline = 300;
   std::vector<double> slow{};
   static Settings settings();
+  std::int64_t server_count() const { return topology ? topology->servers() : servers; }
 
   Chosen<dist::StrategyMaker> strategy = dist::strategy_kinds().by_name("allreduce");
 };

@@ -4,7 +4,9 @@
 
 #include "starling/base/error.h"
 #include "starling/train/job/job_error.h"
+#include "starling/train/job/job_layout.h"
 #include "starling/train/run/run_folder.h"
+#include "starling/train/workers/served_model.h"
 
 namespace starling::train {
 namespace {
@@ -61,6 +63,16 @@ void prepare(Job job, const JobData& data, Findings& findings, JobCheck& check) 
   }
 }
 
+// Every server has to hold something.
+void expect_keys(const PreparedJob& prepared) {
+  const auto servers = static_cast<int>(prepared.job.distribute.server_count());
+  if (servers == 0) return;
+  const auto optimizer = make_optimizer(prepared.job, *prepared.net);
+  dist::TrainedState state{.rule = optimizer.get()};
+  for (auto& [name, tensor] : prepared.net->named_parameters()) state.weights.push_back({name, tensor});
+  static_cast<void>(dist::ps::KeyTable(served_tensors(state), servers));
+}
+
 }  // namespace
 
 JobCheck check_job(const Job& job) {
@@ -79,10 +91,12 @@ JobCheck check_job(const Job& job) {
   const PreparedJob& prepared = *check.prepared;
   findings.attempt("data.drop_last", [&] { expect_batches(prepared); });
   findings.attempt("optimizer", [&] { static_cast<void>(make_optimizer(prepared.job, *prepared.net)); });
+  findings.attempt("distribute.servers", [&] { expect_keys(prepared); });
   for (const auto& [key, metric] : watched_metrics(job.train))
     findings.attempt(key, [&, &key = key, &metric = metric] { static_cast<void>(told_name(prepared, metric, key)); });
   if (findings.attempt("model", [&] { check.shapes = trace_shapes(prepared); }))
     findings.attempt("train.metrics", [&] { expect_metrics(prepared, check.shapes); });
+  findings.attempt("distribute.layout", [&] { check_layout(prepared); });
   return check;
 }
 

@@ -1,5 +1,7 @@
 #include "starling/train/job/job_ranks.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <exception>
@@ -17,6 +19,7 @@
 #include "starling/dist/health/flight_recorder.h"
 #include "starling/dist/strategy/grouped.h"
 #include "starling/train/job/job_error.h"
+#include "starling/train/job/job_servers.h"
 #include "starling/train/ranks/thread_watch.h"
 
 namespace starling::train {
@@ -114,6 +117,16 @@ TrainResult watched(const Job& job, const std::shared_ptr<Comm>& comm, const std
   }
 }
 
+// A network and callbacks of the program are there once: threads cannot have one each.
+void expect_own_parts_fit(const Job& job, const TrainOptions& options) {
+  if (job.distribute.workers == 1 || (!options.net && options.callbacks.empty())) return;
+  refuse_job(
+      job, "distribute.workers",
+      fmt::format("[train] expected one worker a process for a network or callbacks of the program's own, got {} "
+                  "(leave distribute.workers out; starling launch or mpirun starts several processes)",
+                  job.distribute.workers));
+}
+
 // Runs ranks as threads; rank 0 is the calling thread. They share the data and nothing else.
 TrainResult train_threads(const Job& job, const TrainOptions& options) {
   const auto workers = static_cast<int>(job.distribute.workers);
@@ -173,12 +186,16 @@ TrainResult telling_once(const Processes& others, const std::function<TrainResul
 
 // Runs this process as one of several ranks.
 TrainResult train_process(Job job, const TrainOptions& options) {
+  // With servers the leader watches its workers: one that is lost need not end the others.
+  const double heartbeat = job.distribute.server_count() > 0 ? 0 : job.distribute.heartbeat;
   const Processes others = join_processes(options.processes, {.backend = chosen(job.distribute, "backend"),
                                                               .check = job.distribute.check,
                                                               .all_reduce = chosen(job.distribute, "all_reduce"),
-                                                              .heartbeat = job.distribute.heartbeat,
+                                                              .heartbeat = heartbeat,
                                                               .deadline = job.distribute.deadline,
                                                               .stop = options.stop});
+  if (job.distribute.server_count() > 0)
+    return telling_once(others, [&] { return train_with_servers(job, options, others); });
   job.distribute.workers = others.comm->size();
   const int threads = threads_of_each(job.distribute, others.here);
   const ThreadScope scope(threads);
@@ -201,7 +218,9 @@ TrainResult train_process(Job job, const TrainOptions& options) {
 
 TrainResult run_job(const Job& job, const TrainOptions& options) {
   if (among_processes(options.processes)) return train_process(job, options);
+  expect_own_parts_fit(job, options);
   if (const auto beyond = trained_beyond(job)) return *beyond;
+  if (job.distribute.server_count() > 0) return train_with_servers(job, options);
   if (is_plain(job.distribute))
     return train_rank(job, load_job_data(job), options, {.threads = static_cast<int>(job.distribute.threads)});
   return train_threads(job, options);

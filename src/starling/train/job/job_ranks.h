@@ -8,6 +8,7 @@
 #include "starling/dist/strategy/rank_strategy.h"
 #include "starling/train/job/job_data.h"
 #include "starling/train/job/job_run.h"
+#include "starling/train/workers/worker_pool.h"
 
 namespace starling::train {
 
@@ -17,6 +18,7 @@ struct RankSetup {
   int threads = 0;                                     // threads of this rank
   std::function<void(std::int64_t step)> stepped{};    // called after every step; may be null
   std::function<void(std::string_view why)> failed{};  // called before its failure reaches other ranks
+  std::shared_ptr<WorkerPool> pool{};                  // of a leader whose workers train by themselves; else null
   int rank() const { return strategy ? strategy->rank() : 0; }
 };
 

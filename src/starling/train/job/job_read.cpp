@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "starling/dist/mesh/mesh_choice.h"
+#include "starling/dist/strategy/server_rule.h"
 #include "starling/nn/declared.h"
 #include "starling/train/job/job_error.h"
 #include "starling/train/job/job_sections.h"
@@ -125,13 +127,89 @@ void check_topology(DistributeJob& job, const ConfigNode& node) {
   if (!job.topology) return;
   const ConfigNode given = node.at("topology");
   const dist::Topology& t = *job.topology;
-  if (t.servers() != 0 || t.server_groups != 0)
-    given.refuse(fmt::format("no servers with {}, which has none", job.strategy.name), t.describe());
+  if ((t.server_groups > 0) != (t.servers_per_group > 0))
+    given.refuse("both server_groups and servers_per_group, or no servers", t.describe());
+  if (job.servers > 0 && t.servers() > 0)
+    given.refuse("servers here or in distribute.servers, not in both", t.describe());
   if (!node.find("workers")) job.workers = t.workers();
   if (t.workers() != job.workers)
     given.refuse(fmt::format("groups that come to {} workers", job.workers), t.describe());
   if (t.worker_groups > 1 && job.strategy.name == kDefaultStrategy)
     given.refuse("a strategy for what is between groups, such as local_sgd", fmt::format("{}", job.strategy.name));
+}
+
+// Checks that a strategy over parameter servers has some, and no other has.
+void check_servers(const DistributeJob& job, const ConfigNode& section) {
+  const ConfigNode node = options_of(section);
+  const bool needs = dist::server_rule(job.strategy.make()) != nullptr;
+  const auto given = node.find(job.topology && job.topology->servers() > 0 ? "topology" : "servers");
+  const ConfigNode& place = given ? *given : section;
+  if (needs && job.server_count() < 1)
+    place.refuse(
+        fmt::format("servers of at least 1 with {}, whose workers share the weights through them", job.strategy.name),
+        "none");
+  if (!needs && job.server_count() > 0)
+    place.refuse(fmt::format("no servers with {}, which has none", job.strategy.name),
+                 std::to_string(job.server_count()));
+  if (job.server_backups && job.server_count() < 2)
+    node.at("server_backups")
+        .refuse("at least 2 servers, of which each is the backup of another", std::to_string(job.server_count()));
+  if (!needs || !job.topology) return;
+  if (job.topology->worker_groups > 1 || job.topology->server_groups > 1)
+    place.refuse(fmt::format("one group of workers and one of servers with {}", job.strategy.name),
+                 job.topology->describe());
+}
+
+// Checks what workers that train by themselves, each with the servers alone, cannot be combined with.
+void check_served(const Job& job, const ConfigNode& section) {
+  if (dist::server_rule(job.distribute.strategy.make()) == nullptr) return;
+  const std::string& name = job.distribute.strategy.name;
+  const auto refuse = [&](const std::string& expected, const std::string& got) {
+    section.refuse(fmt::format("{} with {}", expected, name), got);
+  };
+  if (job.train.precision == Precision::f16) refuse("another train.precision than f16", "f16");
+  if (job.train.clip_norm > 0 || job.train.clip_value > 0)
+    refuse("no clipping (train.clip_norm, train.clip_value)", "some");
+  if (job.train.accumulate > 1) refuse("train.accumulate: 1", std::to_string(job.train.accumulate));
+  if (job.train.average) refuse("no train.average", "one");
+  if (job.train.non_finite == NonFinite::rollback) refuse("another train.non_finite than rollback", "rollback");
+  if (job.train.device != "cpu") refuse("train.device: cpu", job.train.device);
+  if (job.distribute.batch_norm == DistributeJob::BatchNorm::global)
+    refuse("distribute.batch_norm: local, as workers know nothing of other rows,", "global");
+}
+
+dist::MeshChoice mesh_of(const DistributeJob& job) {
+  const nlohmann::json options = job.strategy.json();
+  const nlohmann::json mesh = options.value("mesh", nlohmann::json::object());
+  return detail::SettingType<dist::MeshChoice>::read(ConfigNode::parse(mesh.dump(), "mesh"), {});
+}
+
+// The number of workers may follow from the mesh alone.
+void check_mesh(DistributeJob& job, const ConfigNode& node) {
+  const auto given = node.find("mesh");
+  if (!given || mesh_of(job).empty()) return;
+  const std::int64_t ranks = mesh_of(job).ranks();
+  const auto workers = node.find("workers");
+  if (!workers) job.workers = ranks;
+  if (ranks != job.workers)
+    given->refuse(fmt::format("axes whose sizes multiply to {} workers (or leave workers out)", job.workers),
+                  fmt::format("{}", ranks));
+  if (job.topology) given->refuse("a mesh or a topology", "both");
+}
+
+// Logical shards are reduced batch by batch, which programs that keep pieces of gradients between them do not.
+void check_deterministic_layout(const Job& job, const ConfigNode& section) {
+  const nlohmann::json options = job.distribute.strategy.json();
+  const nlohmann::json layout = options.value("layout", nlohmann::json::object());
+  if (layout.empty() || !options.value("deterministic", false) || job.train.accumulate == 1) return;
+  section.at("layout").refuse("none where deterministic is true and train.accumulate is more than 1", layout.dump());
+}
+
+// Workers that split the rows of a batch.
+std::int64_t data_workers(const DistributeJob& job) {
+  const dist::MeshChoice mesh = mesh_of(job);
+  return mesh.empty() || mesh.ranks() != job.workers ? job.workers
+                                                     : mesh.shape(static_cast<int>(mesh.ranks())).size(dist::kDataAxis);
 }
 
 // True if some layer has a row-sparse gradient.
@@ -181,10 +259,10 @@ void check_pieces(const Job& job, const ConfigNode& node) {
   const DistributeJob& d = job.distribute;
   const nlohmann::json options = d.strategy.json();
   const bool deterministic = options.value("deterministic", false);
-  const std::int64_t shards = options.value("shards", std::int64_t{0});
-  if (deterministic && shards < d.workers)
-    node.refuse(fmt::format("at least {} shards, one a worker", d.workers), std::to_string(shards));
-  const std::int64_t pieces = deterministic ? shards : d.workers;
+  const std::int64_t shards = options.value("shards", std::int64_t{0}), workers = data_workers(d);
+  if (deterministic && shards < workers)
+    node.refuse(fmt::format("at least {} shards, one a worker", workers), std::to_string(shards));
+  const std::int64_t pieces = deterministic ? shards : workers;
   if (job.data.load.batch < pieces) {
     node.refuse(fmt::format("at most {} {}, one a sample of data.batch", job.data.load.batch,
                             deterministic ? "shards" : "workers"),
@@ -248,6 +326,7 @@ const std::vector<Reader>& readers() {
         const ConfigNode node = section(top, "distribute");
         job.distribute = read_distribute(node);
         check_topology(job.distribute, options_of(node));
+        check_mesh(job.distribute, options_of(node));
       },
       [](const ConfigNode& top, Job& job) { job.monitor = read_settings<MonitorOptions>(section(top, "monitor")); },
       // Read by `starling sweep`; a mistake in it is told by all commands.
@@ -276,9 +355,12 @@ Job read_job(const ConfigNode& top) {
   Job job;
   job.source = top;
   for (const auto& read : readers()) read_placing(top, [&] { read(top, job); });
+  check_servers(job.distribute, section(top, "distribute"));
+  check_served(job, section(top, "distribute"));
   check_pieces(job, section(top, "distribute"));
   check_codec(job, section(top, "distribute"));
   check_zero(job, section(top, "distribute"));
+  check_deterministic_layout(job, section(top, "distribute"));
   return job;
 }
 

@@ -46,6 +46,7 @@ TrainerOptions trainer_options(const PreparedJob& prepared, const TrainOptions& 
   made.metrics = prepared.metrics;
   made.threads = setup.threads;
   made.strategy = setup.strategy;
+  made.pool = setup.pool;
   made.hash_every = job.distribute.hash_every;
   const auto& slow = job.distribute.slow;
   const auto own = static_cast<std::size_t>(setup.rank());
@@ -190,6 +191,7 @@ void add_callbacks(Trainer& trainer, const PreparedJob& prepared, const TrainOpt
                             .min_delta = job.early_stop->min_delta,
                             .lowest = {}}));
   }
+  for (const auto& callback : options.callbacks) trainer.add(callback);
   if (!options.trace.empty()) trainer.add(trace_steps({.file = options.trace}));
   trainer.add(monitor(prepared.job.monitor, monitor_context(prepared.job)));
 }
@@ -247,7 +249,7 @@ std::optional<TrainResult> trained_beyond(const Job& job) {
 }
 
 TrainResult train_rank(const Job& job, JobData data, const TrainOptions& options, const RankSetup& setup) {
-  const PreparedJob prepared = prepare_job(job, std::move(data));
+  const PreparedJob prepared = prepare_job(job, std::move(data), options.net);
   const bool leads = setup.rank() == 0;
   if (leads) expect_folder(job);
   if (setup.strategy) fit_strategy(prepared, *setup.strategy);

@@ -3,7 +3,10 @@
 #include <filesystem>
 #include <functional>
 #include <iosfwd>
+#include <memory>
+#include <vector>
 
+#include "starling/train/callback.h"
 #include "starling/train/job/job.h"
 #include "starling/train/loop/progress.h"
 #include "starling/train/ranks/processes.h"
@@ -23,6 +26,10 @@ struct TrainOptions {
   std::ostream* explain = nullptr;  // receives the compiled step's graph and explain() once
   std::int64_t pause_after = 0;     // epochs in all after which to save and return, to be resumed later; 0: none
   dist::ProcessFlags processes{};   // rank and world of this process
+  // Network of the program's own, trained in place of the job's `model`, and callbacks beside the job's. Both belong to
+  // one rank, so that the job must have one worker a process.
+  std::shared_ptr<nn::Module> net{};
+  std::vector<CallbackPtr> callbacks{};
 };
 
 struct TrainResult {

@@ -90,6 +90,14 @@ Settings DistributeJob::settings() {
               "that share every batch: threads of this process, unless it was started as one of several, which "
               "are the workers then",
               {.min = 1, .max = 256}),
+      setting(
+          "servers", &J::servers,
+          "parameter servers of a strategy that has some: threads of this process beside its workers, or the last of "
+          "several processes",
+          {.min = 0, .max = 256}),
+      setting("server_backups", &J::server_backups,
+              "each server repeats all that the one before it does, and takes its place when that dies: an update is "
+              "acknowledged when both have it"),
       choice("backend", &J::backend, {"auto", "shared", "gloo", "mpi"},
              "what carries the bytes between processes; auto: memory inside a host, and what there is between them"),
       choice(

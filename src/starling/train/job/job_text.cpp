@@ -131,6 +131,8 @@ bool is_free(const std::string& path, const Job& job) {
                                                     "train.export",
                                                     "train.checkpoint_seconds",
                                                     "distribute.workers",
+                                                    "distribute.servers",
+                                                    "distribute.server_backups",
                                                     "distribute.threads",
                                                     "distribute.backend",
                                                     "distribute.all_reduce",
@@ -139,6 +141,8 @@ bool is_free(const std::string& path, const Job& job) {
                                                     "distribute.heartbeat",
                                                     "distribute.deadline",
                                                     "distribute.slow",
+                                                    "distribute.mesh",
+                                                    "distribute.layout",
                                                     "distribute.zero"};
   static const std::set<std::string_view> length = {"train.epochs", "train.steps"};
   static const std::set<std::string_view> watching = {"train.evaluate_every", "train.watch", "train.metrics",

@@ -24,17 +24,29 @@ zoo::Field field_of(const TensorType& type, std::int64_t below) {
   return {.sample = type.shape, .below = is_float(type.dtype) ? 0 : below};
 }
 
-// Default objective of a declared network, by the data: classes, tokens, or numbers.
-zoo::Recipe declared_recipe(const ConfigNode& layers, const JobData& data) {
+// Default objective of a network that is not of the zoo, by the data: classes, tokens, or numbers.
+zoo::Recipe data_recipe(const JobData& data) {
   zoo::Recipe recipe;
-  const TensorType sample = data.fields.at(0);
-  recipe.make = [layers, sample] { return nn::declared_net(layers, sample); };
   for (const auto& type : data.fields) recipe.fields.push_back(field_of(type, data.facts.vocabulary));
   const bool labelled = data.fields.size() > 1;
   recipe.objective = data.facts.classes > 0      ? "classify"
                      : data.facts.vocabulary > 0 ? "next_token"
                      : labelled                  ? "regress"
                                                  : "reconstruct";
+  return recipe;
+}
+
+zoo::Recipe declared_recipe(const ConfigNode& layers, const JobData& data) {
+  zoo::Recipe recipe = data_recipe(data);
+  const TensorType sample = data.fields.at(0);
+  recipe.make = [layers, sample] { return nn::declared_net(layers, sample); };
+  return recipe;
+}
+
+zoo::Recipe own_recipe(const std::shared_ptr<nn::Module>& own, JobData& data) {
+  if (data.facts.vocabulary == 0) convert_to_numbers(data);
+  zoo::Recipe recipe = data_recipe(data);
+  recipe.make = [own] { return own; };
   return recipe;
 }
 
@@ -217,12 +229,14 @@ Device device_of(const Job& job) {
 
 PreparedJob prepare_job(const Job& job) { return prepare_job(job, load_job_data(job)); }
 
-PreparedJob prepare_job(const Job& job, JobData data) {
+PreparedJob prepare_job(const Job& job, JobData data) { return prepare_job(job, std::move(data), nullptr); }
+
+PreparedJob prepare_job(const Job& job, JobData data, const std::shared_ptr<nn::Module>& own) {
   PreparedJob made;
   made.job = job;
   made.data = std::move(data);
-  made.recipe = fit_model(made.job, made.data);
-  if (made.job.model.net && !made.recipe.fields.empty()) {
+  made.recipe = own ? own_recipe(own, made.data) : fit_model(made.job, made.data);
+  if (!own && made.job.model.net && !made.recipe.fields.empty()) {
     const Shape& wanted = made.recipe.fields[0].sample;
     const Shape& given = made.data.fields.at(0).shape;
     if (wanted != given && wanted.numel() != given.numel()) {

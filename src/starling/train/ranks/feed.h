@@ -20,7 +20,8 @@ class RankFeed {
   // The next batch; without rows here if only other ranks have some; null when the epoch ends for all. Valid until the
   // next call.
   const Batch* next();
-  data::DataPosition position() const;  // position over all ranks
+  data::DataPosition position() const;                                // position over all ranks
+  void seek(data::DataPosition position) { loader_.seek(position); }  // for a leader, who takes no batches
 
   // State for checkpoints; collective. restore() returns a message for the user if it cannot continue exactly.
   nlohmann::json state();

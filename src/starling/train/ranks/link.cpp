@@ -153,10 +153,6 @@ std::optional<Checkpoint> RankLink::share(std::optional<Checkpoint> own) {
 
 namespace {
 
-// Request of rank 0 for a piece of a tensor of another rank: its index and the first byte; a negative index: no more.
-struct PieceWanted {
-  std::int64_t index = -1, begin = 0;
-};
 constexpr std::int64_t kPiece = static_cast<std::int64_t>(data::kHostPiece);
 
 std::vector<NamedTensor> placeholders(const nlohmann::json& described, int rank) {
@@ -170,14 +166,20 @@ std::vector<NamedTensor> placeholders(const nlohmann::json& described, int rank)
   return tensors;
 }
 
+// Tensor of a checkpoint of which ranks store pieces: this rank's, and how it was cut.
+struct StoredPiece {
+  NamedTensor own;
+  dist::AxisCuts cuts;
+};
+
 // Takes the tensors that are stored in pieces out of a checkpoint: in their place stand tensors of the whole type that
 // lie elsewhere. Returns this rank's pieces.
-std::vector<NamedTensor> take_pieces(Checkpoint& checkpoint, const dist::ShardedState& sharded) {
-  std::vector<NamedTensor> pieces;
+std::vector<StoredPiece> take_pieces(Checkpoint& checkpoint, const dist::ShardedState& sharded) {
+  std::vector<StoredPiece> pieces;
   for (auto& [name, tensor] : checkpoint.tensors) {
     const Tensor* own = sharded.piece(tensor);
     if (own == nullptr) continue;
-    pieces.push_back({name, *own});
+    pieces.push_back({{name, *own}, sharded.cuts(tensor)});
     tensor = empty(tensor.shape(), tensor.dtype(), {.kind = DeviceKind::null});
   }
   return pieces;
@@ -194,16 +196,16 @@ struct Lent {
 
 void RankLink::lend(const std::vector<NamedTensor>& own, Checkpoint& checkpoint,
                     const std::function<void(const Checkpoint&)>& use, const dist::ShardedState* sharded) {
-  const auto pieces = sharded != nullptr ? take_pieces(checkpoint, *sharded) : std::vector<NamedTensor>();
+  const auto pieces = sharded != nullptr ? take_pieces(checkpoint, *sharded) : std::vector<StoredPiece>();
   const auto described = gather(describe(own).dump());
   if (!leads()) {
     use(checkpoint);
     std::vector<NamedTensor> all = own;
-    all.insert(all.end(), pieces.begin(), pieces.end());
+    for (const StoredPiece& piece : pieces) all.push_back(piece.own);
     return serve(all);
   }
   Lent lent;
-  for (std::size_t i = 0; i < pieces.size(); ++i) lent.pieces[pieces[i].name] = i;
+  for (std::size_t i = 0; i < pieces.size(); ++i) lent.pieces[pieces[i].own.name] = i;
   for (const auto& [name, tensor] : own) checkpoint.tensors.push_back({"rank.0." + name, tensor});
   for (int rank = 0; rank < size(); ++rank) {
     const auto theirs = nlohmann::json::parse(described[static_cast<std::size_t>(rank)]);
@@ -219,7 +221,8 @@ void RankLink::lend(const std::vector<NamedTensor>& own, Checkpoint& checkpoint,
       if (const auto piece = lent.pieces.find(wanted.name); piece != lent.pieces.end()) {
         std::vector<std::int64_t> places = lent.first_piece;
         for (auto& place : places) place += static_cast<std::int64_t>(piece->second);
-        return fetch_rows(wanted, places, *sharded, pieces[piece->second].tensor, take);
+        return fetch_pieces(wanted.tensor, places, *sharded, pieces[piece->second].cuts,
+                            pieces[piece->second].own.tensor, take);
       }
       const auto& [rank, index] = lent.tensors.at(wanted.name);
       return fetch(rank, index, static_cast<std::int64_t>(bytes_of(wanted.tensor)), take);
@@ -232,28 +235,54 @@ void RankLink::lend(const std::vector<NamedTensor>& own, Checkpoint& checkpoint,
     comm_->send(&no_more, sizeof(PieceWanted), DType::u8, rank, patient(*comm_, "piece wanted")).wait();
 }
 
-// Rows of all ranks one after the other: this rank's own first. `places` are the indices of the pieces there.
-bool RankLink::fetch_rows(const NamedTensor& wanted, std::span<const std::int64_t> places,
-                          const dist::ShardedState& sharded, const Tensor& own, const Checkpoint::Take& take) {
-  const auto bytes = data::host_bytes(own);
-  for (std::size_t begin = 0; begin < bytes.size(); begin += data::kHostPiece) {
-    if (!take(bytes.subspan(begin, std::min(data::kHostPiece, bytes.size() - begin)))) return false;
-  }
-  const auto row = static_cast<std::int64_t>(bytes_of(wanted.tensor)) / wanted.tensor.size(0);
-  for (int rank = 1; rank < size(); ++rank) {
-    const std::int64_t theirs = sharded.rows(wanted.tensor, rank).size * row;
-    if (!fetch(rank, places[static_cast<std::size_t>(rank)], theirs, take)) return false;
+// The whole, some rows at a time, put together from the pieces of all ranks that store a part of these rows. `places`
+// are the indices of the pieces there.
+bool RankLink::fetch_pieces(const Tensor& whole, std::span<const std::int64_t> places,
+                            const dist::ShardedState& sharded, const dist::AxisCuts& cuts, const Tensor& own,
+                            const Checkpoint::Take& take) {
+  if (whole.numel() == 0) return true;
+  const auto element = static_cast<std::int64_t>(size_of(whole.dtype()));
+  const std::int64_t rows = whole.size(0), row = whole.numel() / rows * element;
+  const auto here = data::host_bytes(own);
+  std::vector<std::byte> some, part;
+  for (std::int64_t first = 0, step = std::max<std::int64_t>(1, kPiece / row); first < rows; first += step) {
+    const std::int64_t last = std::min(rows, first + step);
+    some.resize(static_cast<std::size_t>((last - first) * row));
+    for (int rank : sharded.owners(cuts)) {
+      const dist::Region region = sharded.region(whole.shape(), cuts, rank);
+      const Piece theirs = region.rows(first, last);
+      if (theirs.size == 0 || region.shape().numel() == 0) continue;
+      const std::int64_t their_row = region.shape().numel() / region.shape()[0] * element;
+      const std::int64_t begin = theirs.begin * their_row;
+      const std::byte* from = here.data() + begin;
+      if (rank != 0) {
+        part.resize(static_cast<std::size_t>(theirs.size * their_row));
+        ask(rank, {.index = places[static_cast<std::size_t>(rank)], .begin = begin}, part);
+        from = part.data();
+      }
+      region.each(first, last, [&](const dist::Region::Run& run) {
+        std::memcpy(some.data() + (run.whole * element - first * row), from + (run.part * element - begin),
+                    static_cast<std::size_t>(run.count * element));
+      });
+    }
+    if (!take(some)) return false;
   }
   return true;
 }
 
+// Fills `into` with bytes of a tensor that another rank serves.
+void RankLink::ask(int rank, PieceWanted wanted, std::span<std::byte> into) {
+  wanted.bytes = static_cast<std::int64_t>(into.size());
+  comm_->send(&wanted, sizeof(PieceWanted), DType::u8, rank, patient(*comm_, "piece wanted")).wait();
+  comm_->recv(into.data(), wanted.bytes, DType::u8, rank, patient(*comm_, "piece")).wait();
+}
+
 bool RankLink::fetch(int rank, std::int64_t index, std::int64_t bytes, const Checkpoint::Take& take) {
   std::vector<std::byte> piece(static_cast<std::size_t>(std::min(kPiece, bytes)));
-  for (PieceWanted wanted{.index = index}; wanted.begin < bytes; wanted.begin += kPiece) {
-    const std::int64_t length = std::min(kPiece, bytes - wanted.begin);
-    comm_->send(&wanted, sizeof(PieceWanted), DType::u8, rank, patient(*comm_, "piece wanted")).wait();
-    comm_->recv(piece.data(), length, DType::u8, rank, patient(*comm_, "piece")).wait();
-    if (!take(std::span(piece).first(static_cast<std::size_t>(length)))) return false;
+  for (std::int64_t begin = 0; begin < bytes; begin += kPiece) {
+    const auto some = std::span(piece).first(static_cast<std::size_t>(std::min(kPiece, bytes - begin)));
+    ask(rank, {.index = index, .begin = begin}, some);
+    if (!take(some)) return false;
   }
   return true;
 }
@@ -267,8 +296,10 @@ void RankLink::serve(const std::vector<NamedTensor>& own) {
     if (wanted.index != last) host = data::on_host(own.at(static_cast<std::size_t>(wanted.index)).tensor);
     last = wanted.index;
     const auto bytes = data::host_bytes(host);
-    const std::int64_t length = std::min(kPiece, static_cast<std::int64_t>(bytes.size()) - wanted.begin);
-    comm_->send(bytes.data() + wanted.begin, length, DType::u8, 0, patient(*comm_, "piece")).wait();
+    const auto size = static_cast<std::int64_t>(bytes.size());
+    check(wanted.begin >= 0 && wanted.bytes >= 0 && wanted.begin <= size && wanted.bytes <= size - wanted.begin,
+          "[ranks] expected a part of {} bytes, got {} from {} on", size, wanted.bytes, wanted.begin);
+    comm_->send(bytes.data() + wanted.begin, wanted.bytes, DType::u8, 0, patient(*comm_, "piece")).wait();
   }
 }
 

@@ -60,7 +60,7 @@ class RankLink {
   // Adds the tensors of all ranks to rank 0's checkpoint, named "rank.<r>.<name>", and calls use() with it on every
   // rank. Those of other ranks stay where they are: rank 0 fetches them piece by piece while use() reads them
   // (Checkpoint::fetch), and the others serve it until use() has returned there. So it is with tensors of the
-  // checkpoint that are `sharded`: there they are whole, with the rows of all ranks one after the other.
+  // checkpoint that are `sharded`: there they are whole, put together from the pieces of all ranks.
   void lend(const std::vector<NamedTensor>& own, Checkpoint& checkpoint,
             const std::function<void(const Checkpoint&)>& use, const dist::ShardedState* sharded = nullptr);
 
@@ -74,10 +74,15 @@ class RankLink {
   void abort(std::string_view reason);
 
  private:
+  // Request of rank 0 for bytes of a tensor that another rank serves; a negative index: no more.
+  struct PieceWanted {
+    std::int64_t index = -1, begin = 0, bytes = 0;
+  };
   void serve(const std::vector<NamedTensor>& own);
+  void ask(int rank, PieceWanted wanted, std::span<std::byte> into);
   bool fetch(int rank, std::int64_t index, std::int64_t bytes, const Checkpoint::Take& take);
-  bool fetch_rows(const NamedTensor& wanted, std::span<const std::int64_t> places, const dist::ShardedState& sharded,
-                  const Tensor& own, const Checkpoint::Take& take);
+  bool fetch_pieces(const Tensor& whole, std::span<const std::int64_t> places, const dist::ShardedState& sharded,
+                    const dist::AxisCuts& cuts, const Tensor& own, const Checkpoint::Take& take);
 
   struct Notes {
     StepNote own;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "starling/base/error.h"
 #include "starling/graph/control/control_types.h"
@@ -12,6 +13,7 @@
 #include "starling/ops/api/state.h"
 #include "starling/ops/def/control.h"
 #include "starling/ops/def/creation.h"
+#include "starling/ops/def/matmul.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 #include "starling/ops/def/shape_ops.h"
@@ -85,6 +87,7 @@ Partitioner::Partitioner(const Graph& global, Mesh mesh, std::vector<Layout> inp
   blocks_.resize(global_.values().size());
   rows_.resize(global_.values().size(), mesh_.parts);
   terms_.resize(global_.values().size());
+  of_inputs_.resize(global_.values().size());
   state_.resize(global_.values().size());
   wished_.resize(global_.values().size());
   gathers_.resize(global_.values().size());
@@ -96,7 +99,19 @@ Graph Partitioner::run() {
   outputs();
   for (ValueId id : global_.outputs) rewriter_.to().outputs.push_back(pieces(id)[0]);
   if (mesh_.first > 0) stop_writing(rewriter_.to());
+  if (mesh_.whole_results) forget_layouts();
   return std::move(rewriter_.to());
+}
+
+// Layouts are along one axis; what is marked for every axis stays.
+void Partitioner::forget_layouts() {
+  Graph& to = rewriter_.to();
+  for (ValueId id = 0; id < static_cast<ValueId>(to.values().size()); ++id) to.value(id).layouts = {};
+  for (ValueId id = 0; id < static_cast<ValueId>(global_.values().size()); ++id) {
+    const Layouts& marked = global_.value(id).layouts;
+    if (marked.empty() || marked[0].is_split()) continue;
+    for (ValueId made : pieces(id)) to.value(made).layouts = marked;
+  }
 }
 
 void Partitioner::node(NodeId id) {
@@ -109,8 +124,10 @@ void Partitioner::node(NodeId id) {
   check(!node.op->comm || node.op->shard,
         "[partition] expected a step of the whole batch, whose collectives are put in here, got {}{}", node.op->name,
         node.scope.empty() ? "" : " in " + node.scope.str());
-  if (merge_blocks(id) || part_blocks(id) || keep_rows(id)) return;
+  if (merge_blocks(id) || part_blocks(id) || take_block(id) || put_block(id) || keep_major(id) || look_up_range(id))
+    return;
   const ShardRule rule = rule_of(id);
+  if (activate_sum(id, rule)) return;
   distribute(id, rule, common_blocks(node, rule));
 }
 
@@ -132,6 +149,20 @@ ShardRule Partitioner::rule_of(NodeId id) {
   };
   const ShardRule rule = ruled();
   return pieces && scatter_operands(node, rule) ? ruled() : rule;
+}
+
+// An op that ends in an activation, which terms of a sum cannot pass: they are reduced first.
+bool Partitioner::activate_sum(NodeId id, const ShardRule& rule) {
+  if (!rule.unfuse) return false;
+  const Node& node = global_.node(id);
+  op::LinearAttrs attrs = node.attrs.as<op::LinearAttrs>();
+  const Symbol activation = std::exchange(attrs.activation, Symbol());
+  distribute(id, {rule.in, rule.out}, common_blocks(node, rule), attrs);
+  const OpDef& op = find_op(activation.str());
+  const ValueId sum = replicate(node.out[0], id)[0];
+  set(node.out[0], emit(op.name, {sum}, Attrs::defaults(*op.attrs), id), Layout::replicate());
+  whole_[static_cast<std::size_t>(node.out[0])].clear();
+  return true;
 }
 
 // Shared update: all ranks gather the factors, each updates its own rows of the weight and receives the others'. The
@@ -208,6 +239,7 @@ void Partitioner::input(NodeId id) {
   const auto begin = piece_of(size, mesh_.first, mesh_.parts).begin;
   const auto last = piece_of(size, mesh_.first + mesh_.count - 1, mesh_.parts);
   type.shape[0] = last.begin + last.size - begin;
+  of_inputs_[static_cast<std::size_t>(out)] = true;
   const ValueId local = to.add_input(type);
   to.node(to.value(local).node).device = node.device;
   to.value(local).layouts = {layout};
@@ -223,35 +255,46 @@ void Partitioner::input(NodeId id) {
   }
 }
 
-Shape Partitioner::local_shape(const Shape& global, Layout layout, int part) const {
+Shape Partitioner::local_shape(const Shape& global, Layout layout, int part, std::int64_t blocks) const {
   Shape shape = global;
-  if (layout.is_split()) shape[layout.dim] = piece_of(global[layout.dim], part, mesh_.parts).size;
+  if (layout.is_split())
+    shape[layout.dim] = size_in_blocks(global[layout.dim], std::max<std::int64_t>(blocks, 1), part, mesh_.parts);
   return shape;
 }
 
-// Attributes of one piece: those named shape, global and offset describe the result.
-Attrs Partitioner::local_attrs(const Node& node, const ShardRule& rule, int part) const {
-  Attrs attrs = node.attrs;
+// Attributes of one piece: those named shape, global and offset describe the result. A piece of a piece along another
+// axis of the mesh lies in the whole of both.
+Attrs Partitioner::local_attrs(const Node& node, const Attrs& given, const ShardRule& rule, int part,
+                               std::int64_t blocks) const {
+  Attrs attrs = given;
   if (node.out.empty() || !rule.out[0].is_split()) return attrs;
   const Shape& global = global_.value(node.out[0]).type.shape;
-  if (const auto* field = attrs.find("shape")) attrs.get<Shape>(*field) = local_shape(global, rule.out[0], part);
+  if (const auto* field = attrs.find("shape"))
+    attrs.get<Shape>(*field) = local_shape(global, rule.out[0], part, blocks);
   const auto* whole = attrs.find("global");
   const auto* offset = attrs.find("offset");
   if (whole && offset) {
-    attrs.get<Shape>(*whole) = global;
-    Shape at = Shape::filled(global.rank(), 0);
-    at[rule.out[0].dim] = piece_of(global[rule.out[0].dim], part, mesh_.parts).begin;
-    attrs.get<Shape>(*offset) = at;
+    Shape& at = attrs.get<Shape>(*offset);
+    if (attrs.get<Shape>(*whole).empty()) {
+      attrs.get<Shape>(*whole) = global;
+      at = Shape::filled(global.rank(), 0);
+    }
+    at[rule.out[0].dim] += piece_of(global[rule.out[0].dim], part, mesh_.parts).begin;
   }
   return attrs;
 }
 
-// `blocks`: operands with that many blocks are used without regrouping, and so are results.
 void Partitioner::distribute(NodeId id, const ShardRule& rule, std::int64_t blocks) {
+  distribute(id, rule, blocks, global_.node(id).attrs);
+}
+
+// `blocks`: operands with that many blocks are used without regrouping, and so are results.
+void Partitioner::distribute(NodeId id, const ShardRule& rule, std::int64_t blocks, const Attrs& attrs) {
   const Node& node = global_.node(id);
   std::vector<Pieces> in;
-  bool split = false;
+  bool split = false, of_inputs = false;
   for (std::size_t i = 0; i < node.in.size(); ++i) {
+    of_inputs |= layout_of(node.in[i]) == rule.in[i] && is_of_inputs(node.in[i]);
     in.push_back(as(node.in[i], rule.in[i], blocks));
     split |= !rule.in[i].is_replicate();
   }
@@ -264,8 +307,8 @@ void Partitioner::distribute(NodeId id, const ShardRule& rule, std::int64_t bloc
     if (is_without_rows(node, rule, mesh_.first + k)) {
       results = stand_ins(id, rule, {operands.data(), operands.size()}, mesh_.first + k);
     } else {
-      const NodeId made =
-          rewriter_.emit(*node.op, {operands.data(), operands.size()}, local_attrs(node, rule, mesh_.first + k), id);
+      const NodeId made = rewriter_.emit(*node.op, {operands.data(), operands.size()},
+                                         local_attrs(node, attrs, rule, mesh_.first + k, blocks), id);
       rewriter_.stands_for(id, made);
       results = rewriter_.to().node(made).out;
       note_use({operands.data(), operands.size()}, made);
@@ -274,16 +317,17 @@ void Partitioner::distribute(NodeId id, const ShardRule& rule, std::int64_t bloc
       const ValueId value = results[i];
       rewriter_.to().value(value).layouts = {rule.out[i]};
       pieces(node.out[i]).push_back(value);
-      const Shape expected = local_shape(global_.value(node.out[i]).type.shape, rule.out[i], mesh_.first + k);
+      const Shape expected = local_shape(global_.value(node.out[i]).type.shape, rule.out[i], mesh_.first + k, blocks);
       check(rewriter_.to().value(value).type.shape == expected, "[partition] expected {} to make {} here, got {}",
             node.op->name, to_string(expected), to_string(rewriter_.to().value(value).type.shape));
     }
   }
   const bool of_state = takes_pieces(node);
   for (std::size_t i = 0; i < node.out.size(); ++i) {
+    of_inputs_[static_cast<std::size_t>(node.out[i])] = of_inputs && rule.out[i].is_split();
     layout_of(node.out[i]) = rule.out[i];
     state_[static_cast<std::size_t>(node.out[i])] = of_state && rule.out[i].is_split();
-    this->blocks(node.out[i]) = rule.out[i].is_split(0) ? blocks : 0;
+    this->blocks(node.out[i]) = rule.out[i].is_split() ? blocks : 0;
     rows_[static_cast<std::size_t>(node.out[i])] = averaged_rows(node, rule);
   }
 }
@@ -333,31 +377,19 @@ SmallVector<ValueId, 2> Partitioner::stand_ins(NodeId id, const ShardRule& rule,
 
 Partitioner::Pieces Partitioner::as(ValueId value, Layout wanted, std::int64_t blocks) {
   const Layout now = layout_of(value);
-  if (now == wanted && this->blocks(value) == (now.is_split(0) ? blocks : 0)) return pieces(value);
+  if (now == wanted && (!now.is_split() || this->blocks(value) == blocks)) return pieces(value);
   const NodeId like = global_.value(value).node;
   if (wanted.is_replicate()) return replicate(value, like);
   if (wanted == Layout::partial()) return terms_of(value, like);
-  if (wanted.is_split(0) && can_scatter(value)) {
+  if (wanted.is_split() && can_scatter(value, wanted.dim, blocks)) {
     scatter(value);
     return as(value, wanted, blocks);
   }
+  if (wanted.is_split() && now == Layout::partial() && !mesh_.ordered) return scattered(value, wanted.dim, blocks);
   check(wanted.is_split(), "[partition] expected to make %{} {} from {}, which cannot be done", value,
         to_string(wanted), to_string(now));
   const Pieces whole = now.is_replicate() ? pieces(value) : replicate(value, like);
-  return cut(whole[0], global_.value(value).type.shape, wanted.dim, like);
-}
-
-Partitioner::Pieces Partitioner::cut(ValueId whole, const Shape& shape, int dim, NodeId like) {
-  static const OpDef& slice = find_op("slice");
-  Pieces out;
-  for (int part = mesh_.first; part < mesh_.first + mesh_.count; ++part) {
-    const Piece piece = piece_of(shape[dim], part, mesh_.parts);
-    const op::SliceAttrs attrs{.axis = dim, .begin = piece.begin, .end = piece.begin + piece.size};
-    const NodeId made = rewriter_.emit(slice, {&whole, 1}, attrs, like);
-    rewriter_.to().value(rewriter_.to().node(made).out[0]).layouts = {Layout::split(dim)};
-    out.push_back(rewriter_.to().node(made).out[0]);
-  }
-  return out;
+  return cut(whole[0], global_.value(value).type.shape, wanted.dim, blocks, like);
 }
 
 // Mean over the pieces that have rows.
@@ -374,8 +406,7 @@ Partitioner::Pieces Partitioner::averaged(Pieces terms, NodeId like, const std::
 
 ValueId Partitioner::times(ValueId value, double factor, NodeId like) {
   const op::FullAttrs share{.value = factor, .dtype = rewriter_.to().value(value).type.dtype};
-  const ValueId both[] = {value, rewriter_.to().node(rewriter_.emit(find_op("full"), {}, share, like)).out[0]};
-  return rewriter_.to().node(rewriter_.emit(find_op("mul"), both, {}, like)).out[0];
+  return emit("mul", {value, emit("full", {}, share, like)}, {}, like);
 }
 
 // Name of the collective that brings a value together, for diagnostics.
@@ -399,53 +430,36 @@ Partitioner::Pieces Partitioner::reduced(Pieces terms, ReduceOp reduce, NodeId l
   return {rewriter_.to().node(rewriter_.emit(all, {terms.data(), 1}, attrs, like)).out[0]};
 }
 
-// Partial values are reduced, rows are gathered; other splits, and logical shards, are padded with zeros and summed.
+// Partial values are reduced, pieces are gathered; logical shards are padded with zeros and summed in their order.
 Partitioner::Pieces Partitioner::replicate(ValueId value, NodeId like) {
   Pieces& known = whole_[static_cast<std::size_t>(value)];
   if (!known.empty()) return known;
   const Layout now = layout_of(value);
   if (now.is_replicate()) return pieces(value);
   if (state_[static_cast<std::size_t>(value)] && now.is_split(0)) return gather_pieces(value, like);
-  const std::string label = label_of(value);
   if (now.is_partial()) {
-    known = reduced(pieces(value), now.reduce, like, label, rows_[static_cast<std::size_t>(value)]);
+    known = reduced(pieces(value), now.reduce, like, label_of(value), rows_[static_cast<std::size_t>(value)]);
     layout_of(value) = Layout::replicate();
     return pieces(value) = known;
   }
-  static const OpDef& lay = find_op("slice_backward");
-  Shape shape = global_.value(value).type.shape;
-  const bool in_blocks = blocks(value) > 0;
-  const Pieces own_pieces = in_blocks ? blocks_as_columns(value, shape, like) : pieces(value);
-  const int dim = in_blocks ? 1 : now.dim;
-  if (dim == 0 && !mesh_.ordered) {
-    const op::PiecesAttrs attrs{
-        .rows = shape[0], .rank = mesh_.first, .ranks = mesh_.parts, .name = Symbol(label), .group = mesh_.group};
-    const ValueId own = pieces(value)[0];
-    known = {rewriter_.to().node(rewriter_.emit(find_op("all_gather"), {&own, 1}, attrs, like)).out[0]};
-    return known;
-  }
+  if (!mesh_.ordered) return known = gathered(value, like);
+  const Shape& shape = global_.value(value).type.shape;
   Pieces laid;
   for (int k = 0; k < mesh_.count; ++k) {
-    const Piece piece = piece_of(shape[dim], mesh_.first + k, mesh_.parts);
-    const op::SliceBackwardAttrs attrs{shape, dim, piece.begin, piece.begin + piece.size, 1};
-    const ValueId own = own_pieces[static_cast<std::size_t>(k)];
-    laid.push_back(rewriter_.to().node(rewriter_.emit(lay, {&own, 1}, attrs, like)).out[0]);
+    const Piece piece = piece_of(shape[now.dim], mesh_.first + k, mesh_.parts);
+    const op::SliceBackwardAttrs attrs{shape, now.dim, piece.begin, piece.begin + piece.size, 1};
+    laid.push_back(emit("slice_backward", {pieces(value)[static_cast<std::size_t>(k)]}, attrs, like));
   }
-  known = reduced(laid, ReduceOp::sum, like, label, mesh_.parts);
-  if (in_blocks) known = {reshaped(known[0], global_.value(value).type.shape, like)};
-  return known;
+  return known = reduced(laid, ReduceOp::sum, like, label_of(value), mesh_.parts);
 }
 
-ValueId Partitioner::reshaped(ValueId value, const Shape& shape, NodeId like) {
-  return rewriter_.to().node(rewriter_.emit(find_op("reshape"), {&value, 1}, op::ShapeAttrs{shape}, like)).out[0];
-}
-
-// Results are replicated, or split by rows.
+// Results are replicated, or split by rows of the inputs.
 void Partitioner::outputs() {
   static const OpDef& concat = find_op("concat");
   for (ValueId id : global_.outputs) {
     const NodeId like = global_.value(id).node;
-    if (layout_of(id).is_split(0) && blocks(id) == 0 && !state_[static_cast<std::size_t>(id)]) {
+    const bool rows = layout_of(id).is_split(0) && blocks(id) == 0 && of_inputs_[static_cast<std::size_t>(id)];
+    if (rows && !mesh_.whole_results) {
       if (pieces(id).size() == 1) continue;
       const NodeId joined = rewriter_.emit(concat, {pieces(id).data(), pieces(id).size()}, op::AxisAttrs{0}, like);
       pieces(id) = {rewriter_.to().node(joined).out[0]};

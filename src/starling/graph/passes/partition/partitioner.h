@@ -1,11 +1,15 @@
 #pragma once
 
+#include <initializer_list>
 #include <map>
 #include <set>
+#include <tuple>
 #include <vector>
 
+#include "starling/base/function_ref.h"
 #include "starling/graph/pass.h"
 #include "starling/graph/rewriter.h"
+#include "starling/ops/def/comm.h"
 
 namespace starling::graph {
 
@@ -19,9 +23,10 @@ namespace starling::graph {
 // operands that are gathered for it.
 //
 // A variable whose reads are marked split in the global program is stored in pieces, this rank's alone: what is
-// assigned to it becomes such pieces, updates are made on them, partial gradients on the way there are scattered
-// instead of reduced, and any other node that reads it gets it gathered, for as long as two further gathers take
-// (pieces.cpp).
+// assigned to it becomes such pieces, updates are made on them, and partial gradients on the way there are scattered
+// instead of reduced. If it is marked as gathered (ZeRO), any other node that reads it gets it whole, for as long as
+// two further gathers take (pieces.cpp). Else nodes compute on the piece (tensor parallelism): the layouts of their
+// results follow from their rules.
 class Partitioner {
  public:
   struct Mesh {
@@ -31,6 +36,9 @@ class Partitioner {
     bool ordered = false;  // reduce by ordered_sum over the shards, not by all_reduce
     std::string order = "shard";
     Symbol group{};  // of the collectives put in
+    // Results are whole on every rank, and values have no layouts afterwards: the program is cut along another axis
+    // next.
+    bool whole_results = false;
   };
 
   Partitioner(const Graph& global, Mesh mesh, std::vector<Layout> inputs);
@@ -50,23 +58,28 @@ class Partitioner {
   bool takes_pieces(const Node& node) const;
   ShardRule rule_of(NodeId id);
   bool scatter_operands(const Node& node, const ShardRule& rule);
-  bool can_scatter(ValueId value) const;
+  bool can_scatter(ValueId value, int dim, std::int64_t blocks) const;
   void scatter(ValueId value);
+  op::PiecesAttrs exchange_of(ValueId value, std::int64_t rows) const;
   Pieces gather_pieces(ValueId value, NodeId like);
   void note_use(std::span<const ValueId> operands, NodeId user);
   bool across_other_axis(NodeId id);
   void input(NodeId id);
   void distribute(NodeId id, const ShardRule& rule, std::int64_t blocks = 0);
+  void distribute(NodeId id, const ShardRule& rule, std::int64_t blocks, const Attrs& attrs);
+  bool activate_sum(NodeId id, const ShardRule& rule);
   void share_update(NodeId id);
   bool merge_blocks(NodeId id);
   bool part_blocks(NodeId id);
-  bool keep_rows(NodeId id);
+  bool keep_major(NodeId id);
+  bool take_block(NodeId id);
+  bool put_block(NodeId id);
   std::int64_t common_blocks(const Node& node, const ShardRule& rule) const;
   bool is_without_rows(const Node& node, const ShardRule& rule, int part) const;
   SmallVector<ValueId, 2> stand_ins(NodeId id, const ShardRule& rule, std::span<const ValueId> operands, int part);
   std::int64_t averaged_rows(const Node& node, const ShardRule& rule) const;
-  Attrs local_attrs(const Node& node, const ShardRule& rule, int part) const;
-  Shape local_shape(const Shape& global, Layout layout, int part) const;
+  Attrs local_attrs(const Node& node, const Attrs& attrs, const ShardRule& rule, int part, std::int64_t blocks) const;
+  Shape local_shape(const Shape& global, Layout layout, int part, std::int64_t blocks = 0) const;
   Pieces as(ValueId value, Layout wanted, std::int64_t blocks);
   Pieces replicate(ValueId value, NodeId like);
   Pieces terms_of(ValueId value, NodeId like);
@@ -74,10 +87,28 @@ class Partitioner {
   Pieces averaged(Pieces terms, NodeId like, const std::string& name, std::int64_t rows);
   ValueId times(ValueId value, double factor, NodeId like);
   std::string label_of(ValueId value) const;
-  Pieces blocks_as_columns(ValueId value, Shape& shape, NodeId like);
+  ValueId emit(std::string_view op, std::initializer_list<ValueId> in, const Attrs& attrs, NodeId like);
   ValueId reshaped(ValueId value, const Shape& shape, NodeId like);
-  Pieces cut(ValueId whole, const Shape& shape, int dim, NodeId like);
+  ValueId with_first(ValueId value, int dim, std::int64_t blocks, NodeId like);
+  ValueId with_first_back(ValueId value, const Shape& shape, int dim, std::int64_t blocks, NodeId like);
+  Pieces gathered(ValueId value, NodeId like);
+  Pieces scattered(ValueId value, int dim, std::int64_t blocks);
+  Pieces cut(ValueId whole, const Shape& shape, int dim, std::int64_t blocks, NodeId like);
+  using Local = FunctionRef<TensorList(std::span<const Tensor>)>;
+  SmallVector<ValueId, 4> local(std::initializer_list<ValueId> in, NodeId like, Local function);
+  ValueId whole(ValueId value) { return as(value, Layout::replicate(), 0)[0]; }
+  bool look_up_range(NodeId id);
+  void embed(NodeId id);
+  void embed_backward(NodeId id);
+  void pick_labels(NodeId id);
+  void cross_entropy(NodeId id);
+  void cross_entropy_backward(NodeId id);
+  void set(ValueId old, ValueId made, Layout layout);
+  bool is_of_inputs(ValueId value) const {
+    return layouts_[static_cast<std::size_t>(value)].is_split() && of_inputs_[static_cast<std::size_t>(value)];
+  }
   void outputs();
+  void forget_layouts();
   Pieces& pieces(ValueId value) { return pieces_[static_cast<std::size_t>(value)]; }
   Layout& layout_of(ValueId value) { return layouts_[static_cast<std::size_t>(value)]; }
   std::int64_t& blocks(ValueId value) { return blocks_[static_cast<std::size_t>(value)]; }
@@ -89,20 +120,24 @@ class Partitioner {
   Rewriter rewriter_;
   std::vector<Layout> layouts_;
   std::vector<Pieces> pieces_;
-  // By value split by rows: number of equal blocks in which its rows lie, each split by itself; 0: split as a whole.
-  // Time steps of sequences with the batch second become such blocks when both dimensions are merged.
+  // By split value: number of equal blocks in which the dimension lies, each split by itself; 0: split as a whole. Time
+  // steps of sequences with the batch second become such blocks when both dimensions are merged; so do queries, keys
+  // and values that one weight makes.
   std::vector<std::int64_t> blocks_;
   std::vector<std::int64_t> rows_;  // of averages: rows averaged over all pieces; pieces without rows do not count
   std::vector<Pieces> whole_;       // replicated forms of values, so that each is gathered once
-  std::set<std::int64_t> kept_;     // variables that hold this rank's terms
-  std::vector<bool> terms_;         // by value: made by adding to such a variable
+  // Pieces of partial values by dimension and blocks, so that each is scattered once.
+  std::map<std::tuple<ValueId, int, std::int64_t>, ValueId> scattered_;
+  std::set<std::int64_t> kept_;  // variables that hold this rank's terms
+  std::vector<bool> terms_;      // by value: made by adding to such a variable
+  std::vector<bool> of_inputs_;  // by split value: along rows of the inputs, not along a variable that is split
 
   struct Gather {
     int number = -1;  // counted from 0 over all of them; -1: none yet
     Pieces whole{};
   };
   std::map<std::int64_t, Layout> stored_;  // variables of which this rank stores a piece
-  std::vector<bool> state_;                // by value: pieces of state, not of rows
+  std::vector<bool> state_;                // by value: pieces of state that is gathered where it is used
   std::vector<Layout> wished_;             // by value: split if it ends in stored pieces
   std::vector<Gather> gathers_;            // by value: the latest gather of its pieces
   std::vector<NodeId> last_use_;           // by number of the gather: the latest node that reads the result

@@ -62,15 +62,16 @@ void Partitioner::wish(const Node& node) {
   }
 }
 
-// True for a node that is computed piece by piece: an update, or any whose operands are pieces of state, become such,
-// or fit them element by element. Views are not: they are of the gathered value, which has its order of elements.
+// True for a node that is computed on pieces of gathered state: an update, or any whose operands are pieces of state,
+// become such, or fit them element by element. Views are not: they are of the gathered value, which has its order of
+// elements.
 bool Partitioner::takes_pieces(const Node& node) const {
   if (stored_.empty() || is_control(*node.op) || node.op->comm) return false;
   if (node.op->view && !is_op(node, "identity")) return false;
   const bool update = op::update_operands(*node.op, node.attrs).has_value();
   bool any = false;
   for (ValueId in : node.in) {
-    if (state_[at(in)] || wished_[at(in)].is_split()) {
+    if (state_[at(in)] || wished_[at(in)].gathered) {
       any = true;
       continue;
     }
@@ -87,15 +88,16 @@ void Partitioner::read_pieces(NodeId id, Layout layout) {
   Graph& to = rewriter_.to();
   GraphVariable& variable = to.variables[at(source_index(node))];
   op::SourceAttrs source = node.attrs.as<op::SourceAttrs>();
-  source.shape = variable.type.shape = local_shape(source.shape, layout, mesh_.first);
+  source.shape = variable.type.shape = local_shape(source.shape, layout, mesh_.first, layout.blocks);
   const NodeId made = rewriter_.emit(*node.op, {}, source, id);
   rewriter_.stands_for(id, made);
   const ValueId own = to.node(made).out[0];
   rewriter_.set(node.out[0], own);
-  to.value(own).layouts = {layout};
+  to.value(own).layouts = {Layout::split(layout.dim)};
   pieces(node.out[0]) = {own};
-  layout_of(node.out[0]) = layout;
-  state_[at(node.out[0])] = true;
+  layout_of(node.out[0]) = Layout::split(layout.dim);
+  blocks(node.out[0]) = layout.blocks > 1 ? layout.blocks : 0;
+  state_[at(node.out[0])] = layout.gathered;
 }
 
 // True if the node assigns to a variable stored in pieces.
@@ -104,7 +106,8 @@ bool Partitioner::keep_pieces(NodeId id) {
   if (!is_op(node, "assign")) return false;
   const auto stored = stored_.find(source_index(node));
   if (stored == stored_.end()) return false;
-  distribute(id, {{stored->second}, {}});
+  const Layout layout = stored->second;
+  distribute(id, {{Layout::split(layout.dim)}, {}}, layout.blocks > 1 ? layout.blocks : 0);
   return true;
 }
 
@@ -112,55 +115,59 @@ bool Partitioner::keep_pieces(NodeId id) {
 bool Partitioner::scatter_operands(const Node& node, const ShardRule& rule) {
   bool any = false;
   for (std::size_t i = 0; i < node.in.size(); ++i) {
-    if (!can_scatter(node.in[i]) || rule.in[i].is_partial()) continue;
+    if (!can_scatter(node.in[i], 0, 0) || rule.in[i].is_partial()) continue;
     scatter(node.in[i]);
     any = true;
   }
   return any;
 }
 
-bool Partitioner::can_scatter(ValueId value) const {
-  const Layout now = layouts_[at(value)];
-  return wished_[at(value)].is_split(0) && now.is_partial() &&
+// True if a value is terms of a sum that ends in pieces along this dimension.
+bool Partitioner::can_scatter(ValueId value, int dim, std::int64_t blocks) const {
+  const Layout now = layouts_[at(value)], wished = wished_[at(value)];
+  return wished.is_split(dim) && (wished.blocks > 1 ? wished.blocks : 0) == blocks && now.is_partial() &&
          (now.reduce == ReduceOp::sum || now.reduce == ReduceOp::mean);
 }
 
-// From here on this rank has its rows of the reduced value. A mean over fewer rows than ranks counts those that have
+// Exchange of the pieces of a value along its dimension 0, of so many rows in all.
+op::PiecesAttrs Partitioner::exchange_of(ValueId value, std::int64_t rows) const {
+  return {
+      .rows = rows, .rank = mesh_.first, .ranks = mesh_.parts, .name = Symbol(label_of(value)), .group = mesh_.group};
+}
+
+// From here on this rank has its piece of the reduced value. A mean over fewer rows than ranks counts those that have
 // any.
 void Partitioner::scatter(ValueId value) {
   const NodeId like = global_.value(value).node;
   const bool mean = layout_of(value).reduce == ReduceOp::mean;
   const std::int64_t rows = rows_[at(value)];
+  const Layout wished = wished_[at(value)];
+  const std::int64_t in_blocks = wished.blocks > 1 ? wished.blocks : 0;
+  const Shape& shape = global_.value(value).type.shape;
   ValueId term = pieces(value)[0];
   if (mean && rows < mesh_.parts) {
     const bool gives = piece_of(rows, mesh_.first, mesh_.parts).size > 0;
     term = times(term, gives ? 1.0 / static_cast<double>(rows) : 0.0, like);
   }
-  const op::PiecesAttrs attrs{.rows = global_.value(value).type.shape[0],
-                              .rank = mesh_.first,
-                              .ranks = mesh_.parts,
-                              .name = Symbol(label_of(value)),
-                              .group = mesh_.group};
-  ValueId own = rewriter_.to().node(rewriter_.emit(find_op("reduce_scatter"), {&term, 1}, attrs, like)).out[0];
+  const op::PiecesAttrs all = exchange_of(value, shape[wished.dim] / wished.blocks);
+  ValueId own = emit("reduce_scatter", {with_first(term, wished.dim, in_blocks, like)}, all, like);
+  own = with_first_back(own, shape, wished.dim, in_blocks, like);
   if (mean && rows >= mesh_.parts) own = times(own, 1.0 / mesh_.parts, like);
-  rewriter_.to().value(own).layouts = {Layout::split(0)};
+  rewriter_.to().value(own).layouts = {Layout::split(wished.dim)};
   pieces(value) = {own};
-  layout_of(value) = Layout::split(0);
-  state_[at(value)] = true;
+  layout_of(value) = Layout::split(wished.dim);
+  blocks(value) = in_blocks;
+  state_[at(value)] = wished.gathered;
 }
 
 Partitioner::Pieces Partitioner::gather_pieces(ValueId value, NodeId like) {
   Gather& known = gathers_[at(value)];
   const int number = static_cast<int>(last_use_.size());
   if (known.number >= 0 && number - known.number < kGathered) return known.whole;
-  const op::PiecesAttrs attrs{.rows = global_.value(value).type.shape[0],
-                              .rank = mesh_.first,
-                              .ranks = mesh_.parts,
-                              .name = Symbol(label_of(value)),
-                              .group = mesh_.group};
   const ValueId own = pieces(value)[0];
   Graph& to = rewriter_.to();
-  const NodeId made = rewriter_.emit(find_op("all_gather"), {&own, 1}, attrs, like);
+  const NodeId made =
+      rewriter_.emit(find_op("all_gather"), {&own, 1}, exchange_of(value, global_.value(value).type.shape[0]), like);
   const NodeId old = number >= kGathered ? last_use_[at(number - kGathered)] : -1;
   if (old >= 0) to.node(made).after.push_back(old);
   known = {.number = number, .whole = {to.node(made).out[0]}};

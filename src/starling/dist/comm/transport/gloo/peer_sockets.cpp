@@ -85,7 +85,7 @@ PeerSockets::PeerSockets(const CommGroup& group, const std::string& address, Com
   token_ = random_array<sizeof(Token)>();
 }
 
-int PeerSockets::port() const { return local_address(listener_).port(); }
+int PeerSockets::port() const { return dist::local_address(listener_).port(); }
 
 void PeerSockets::check_stop() const {
   check(!stop_ || !stop_(), "[gloo] rank {} of group '{}' was asked to stop while ranks were joining", group_.rank,

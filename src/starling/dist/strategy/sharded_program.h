@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "starling/base/function_ref.h"
+#include "starling/dist/strategy/sharded_state.h"
+#include "starling/graph/graph.h"
+#include "starling/runtime/container.h"
+#include "starling/tensor/named_tensor.h"
+
+namespace starling::dist {
+
+using CutsOfVariable = FunctionRef<AxisCuts(const Tensor& variable)>;
+
+// Marks the reads of variables that are stored in pieces along an axis of the mesh, for the partition pass.
+graph::Graph with_pieces(graph::Graph global, CutsOfVariable cuts, std::string_view axis);
+
+// The program of a rank along all axes but `data`, of which inputs and results are whole: nodes compute on pieces of
+// the variables that are split there. Its variables have the types of these pieces.
+graph::Graph along_model_axes(const graph::Graph& global, const MeshShape& mesh, CutsOfVariable cuts, int rank);
+
+// The tensors that a program of this rank reads and writes: pieces where there are such.
+Container with_pieces(const Container& container, const ShardedState& sharded);
+
+// Those that have memory of their own: neither in pieces nor deferred.
+std::vector<NamedTensor> with_memory(const std::vector<NamedTensor>& tensors);
+
+// Bytes that this rank stores of them.
+std::size_t stored_bytes(const std::vector<NamedTensor>& tensors, const ShardedState& sharded);
+
+}  // namespace starling::dist
