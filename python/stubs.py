@@ -1,8 +1,8 @@
 """stubs.py FOLDER: writes stubs for type checkers beside the compiled part in FOLDER, from what it holds.
 
 _starling.pyi: by nanobind's generator, with the methods that _methods.py gives to tensors.
-_typed_*.pyi:  what the package makes at import of the library's registries: ops, layers, optimizers, schedules, networks,
-               strategies. They exist for type checkers only; the modules import them under TYPE_CHECKING.
+_typed_*.pyi:  what the package makes at import of the library's registries: ops, layers, optimizers, schedules, metrics,
+               networks, strategies. They exist for type checkers only; the modules import them under TYPE_CHECKING.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ def strict(text: str) -> str:
     text = re.sub(r"(->|:) (list|tuple)\b(?!\[)", lambda m: f"{m[1]} {m[2]}[Any{', ...' if m[2] == 'tuple' else ''}]", text)
     text = re.sub(r"(?<=[:>] )object\b", "Any", text)
     text = re.sub(r"Any \| None = None", "Any = None", text)
+    text = re.sub(r"-> (DType|Device)Like:", r"-> \1:", text)
     text = re.sub(r"-> int \| Sequence\[int\]:", "-> tuple[int, ...]:", text)  # shapes
     return re.sub(r"def __eq__\(self, other: [^)]*\)", "def __eq__(self, other: object)", text)
 
@@ -73,6 +74,9 @@ def methods_of_tensors(stub: str, names: list[str]) -> str:
         "    def __iter__(self) -> Iterator[Tensor]: ...",
         "    @property\n    def T(self) -> Tensor: ...",
         "    @property\n    def mT(self) -> Tensor: ...",
+        "    def __array_namespace__(self, /, *, api_version: str | None = None) -> Any: ...",
+        "    def to_device(self, device: DeviceLike, /, *, stream: Any = None) -> Tensor: ...",
+        "    def __complex__(self) -> complex: ...",
     ]
     made += [f"    def {kind}(self) -> Tensor: ..." for kind in ("float", "double", "half", "long", "int", "bool")]
     for operator in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor"):
@@ -129,12 +133,13 @@ def typed_layers(module) -> str:
 
 
 def typed_rules(kinds: dict, base: str, first: str, names: dict) -> str:
-    module = {"Optimizer": "optim", "Schedule": "schedules"}[base]
+    module = {"Optimizer": "optim", "Schedule": "schedules", "Metric": "metrics"}[base]
     lines = [TYPED + f"from starling.{module} import {base}\n"]
     for name, (_, schema, options) in kinds.items():
         words = options_of(schema, options)
         lines.append(f"class {names.get(name, camel(name))}({base}):")
-        lines.append(f"    def __init__(self, {first}{', *, ' + words if words else ''}) -> None: ...\n")
+        given = ", ".join(part for part in ("self", first, "*, " + words if words else "") if part)
+        lines.append(f"    def __init__({given}) -> None: ...\n")
     return "\n".join(lines)
 
 
@@ -159,7 +164,8 @@ def typed_strategies(module) -> str:
     lines = [TYPED + "from starling._starling import Strategy\n"]
     for name, (_, schema, options) in module._strategy_kinds().items():
         words = options_of(schema, options)
-        lines.append(f"def {name}({'*, ' + words if words else ''}) -> Strategy: ...")
+        written = name + "_" if keyword.iskeyword(name) else name
+        lines.append(f"def {written}({'*, ' + words if words else ''}) -> Strategy: ...")
     return "\n".join(lines) + "\n"
 
 
@@ -175,6 +181,7 @@ def main(folder: pathlib.Path) -> None:
         "_typed_schedules": typed_rules(
             module._schedule_kinds(), "Schedule", "optimizer: Any, steps: int = 0, steps_per_epoch: int = 0", {}
         ),
+        "_typed_metrics": typed_rules(module._metric_kinds(), "Metric", "", {}),
         "_typed_op": typed_ops(module),
         "_typed_zoo": typed_networks(module),
         "_typed_dist": typed_strategies(module),

@@ -30,5 +30,9 @@ void bind_optimizers(nb::module_& m);
 void bind_data(nb::module_& m);
 void bind_training(nb::module_& m);
 void bind_ranks(nb::module_& m);
+void bind_reducer(nb::module_& m);
+void bind_control(nb::module_& m);
+void bind_metrics(nb::module_& m);
+void bind_sessions(nb::module_& m);
 
 }  // namespace starling::python

@@ -21,8 +21,8 @@ namespace {
 // A traced program of a Python function over flat lists of tensors; starling/_compile.py gives it structure.
 class PyProgram {
  public:
-  PyProgram(nb::object f, CompileOptions options, std::shared_ptr<Comm> comm)
-      : comm_(std::move(comm)),
+  PyProgram(nb::object f, CompileOptions options, PyStrategy ranks)
+      : ranks_(std::move(ranks)),
         function_([f = held(std::move(f))](std::span<const Tensor> in) { return traced(f, in); }, std::move(options)) {}
 
   nb::list call(nb::handle arguments) {
@@ -39,7 +39,7 @@ class PyProgram {
       // GIL.
       const nb::gil_scoped_release release;
       const std::scoped_lock turn(mutex_);
-      out = comm_ ? function_.call(in, {rows_of_all(*comm_, own_rows(in))}) : function_.call(in);
+      out = ranks_.comm ? function_.call(in, {rows_of_all(ranks_, own_rows(in))}) : function_.call(in);
     }
     nb::list results;
     for (const auto& tensor : out) results.append(tensor);
@@ -71,7 +71,7 @@ class PyProgram {
     return 0;
   }
 
-  std::shared_ptr<Comm> comm_;  // ranks of a global program; null: one rank
+  PyStrategy ranks_;            // of a global program; without a communicator: one rank
   std::recursive_mutex mutex_;  // a function that calls itself is refused by the library, not by a deadlock
   CompiledFunction function_;
 };
@@ -93,8 +93,8 @@ void bind_compile(nb::module_& m) {
                                    .threads = threads,
                                    .reference_only = reference_only,
                                    .memory_budget = memory_budget,
-                                   .strategy = std::move(ranks.strategy)};
-            new (self) PyProgram(std::move(f), std::move(options), std::move(ranks.comm));
+                                   .strategy = ranks.strategy};
+            new (self) PyProgram(std::move(f), std::move(options), std::move(ranks));
           },
           nb::arg("f"), nb::arg("disable"), nb::arg("threads"), nb::arg("memory_budget"), nb::arg("reference_only"),
           nb::arg("strategy").none())

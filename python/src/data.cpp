@@ -2,6 +2,7 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+#include <unistd.h>
 
 #include <cstring>
 
@@ -75,15 +76,20 @@ data::DataSplits read_source(const std::string& options) {
   return chosen.make()();
 }
 
-// A loader whose threads may ask Python for samples: they are waited for without the GIL.
+// A loader whose threads may ask Python for samples: they are waited for without the GIL. In a forked process there are
+// no such threads, and what they held stays held: there a loader is let go of, not ended.
 struct PyLoader {
   std::unique_ptr<Loader> loader;
+  pid_t owner = ::getpid();
 
   Loader& get() const {
     check(loader != nullptr, "[data] expected a loader that was not stopped");
+    check(::getpid() == owner,
+          "[data] expected a loader of this process, got one of the process that it was forked from");
     return *loader;
   }
   void stop() {
+    if (::getpid() != owner) return static_cast<void>(loader.release());
     const nb::gil_scoped_release release;
     loader.reset();
   }

@@ -25,4 +25,8 @@ NB_MODULE(_starling, m) {
   bind_data(m);
   bind_training(m);
   bind_ranks(m);
+  bind_reducer(m);
+  bind_control(m);
+  bind_metrics(m);
+  bind_sessions(m);
 }

@@ -2,6 +2,7 @@
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <unistd.h>
 
 #include "define.h"
 #include "described.h"
@@ -12,13 +13,16 @@
 #include "starling/dist/strategy/allreduce.h"
 #include "starling/dist/strategy/data_parallel.h"
 #include "starling/dist/strategy/strategy_kinds.h"
+#include "starling/nn/module.h"
 #include "starling/ops/api/comm.h"
+#include "starling/optim/optimizer.h"
 
 namespace starling::python {
 namespace {
 
 // The world that this process has joined. Its collectives are those of the thread that joined.
 struct Joined {
+  pid_t owner = ::getpid();  // a process forked from it has none of its threads, and leaves the world to it
   World world;
   std::unique_ptr<CommScope> scope;
 };
@@ -52,6 +56,32 @@ void join(const std::string& backend) {
   joined() = std::move(made);
 }
 
+std::vector<NamedTensor> named(const nn::NamedTensors& tensors) {
+  std::vector<NamedTensor> list;
+  for (const auto& [name, tensor] : tensors) list.push_back({name, tensor});
+  return list;
+}
+
+// What a trainer does before its first step: all ranks get rank 0's weights, and those of a layout become pieces.
+nb::object begin(nb::object self, nb::object net, nb::object optimizer) {
+  auto& strategy = nb::cast<PyStrategy&>(self);
+  auto* const ranks = dynamic_cast<dist::RankStrategy*>(strategy.strategy.get());
+  check(ranks != nullptr, "[dist] expected a strategy of several ranks, got {}", strategy.strategy->name());
+  auto& module = expect_instance<nn::Module>(net, "[dist] expected a module as the network");
+  const nb::object rule = nb::hasattr(optimizer, "base") ? nb::object(optimizer.attr("base")) : optimizer;
+  auto& updates = expect_instance<optim::Optimizer>(rule, "[dist] expected an optimizer of starling.optim");
+  {
+    const nb::gil_scoped_release release;
+    ranks->begin({.weights = named(module.named_parameters()),
+                  .buffers = named(module.named_buffers()),
+                  .optimizer = named(updates.state()),
+                  .rule = &updates});
+  }
+  strategy.net = held(std::move(net));
+  strategy.optimizer = held(rule);
+  return self;
+}
+
 // Waits for other ranks let Python's other threads run.
 template <class F>
 Tensor alone_from_python(F&& exchange) {
@@ -66,18 +96,38 @@ PyStrategy strategy_from(nb::handle given) {
   return expect_instance<PyStrategy>(given, "[compile] expected a strategy, such as starling.dist.allreduce()");
 }
 
-std::int64_t rows_of_all(Comm& comm, std::int64_t own) {
+std::shared_ptr<Comm> world_comm() { return expect_joined().world.comm; }
+
+std::int64_t rows_of_all(const PyStrategy& strategy, std::int64_t own) {
   std::int64_t total = 0;
-  comm.all_reduce(&own, &total, 1, DType::i64, ReduceOp::sum, {.name = "rows of the batch"}).wait();
-  return total;
+  strategy.comm->all_reduce(&own, &total, 1, DType::i64, ReduceOp::sum, {.name = "rows of the batch"}).wait();
+  return total / (strategy.comm->size() / strategy.data_ranks());
+}
+
+int PyStrategy::data_rank() const {
+  const auto* ranks = dynamic_cast<const dist::RankStrategy*>(strategy.get());
+  return ranks ? ranks->data_rank() : 0;
+}
+
+int PyStrategy::data_ranks() const {
+  const auto* ranks = dynamic_cast<const dist::RankStrategy*>(strategy.get());
+  return ranks ? ranks->data_ranks() : 1;
 }
 
 void bind_ranks(nb::module_& m) {
   nb::class_<PyStrategy>(m, "Strategy", "How a compiled function runs on several ranks.")
-      .def("__repr__", [](const PyStrategy& self) { return "<strategy " + self.strategy->name() + ">"; });
+      .def("__repr__", [](const PyStrategy& self) { return "<strategy " + self.strategy->name() + ">"; })
+      .def("begin", &begin, nb::arg("net"), nb::arg("optimizer"),
+           "Gives all ranks rank 0's weights, and cuts those that a layout or zero splits; before the first step of a "
+           "compiled function. A Trainer does so itself. Returns the strategy.")
+      .def_prop_ro("data_rank", &PyStrategy::data_rank,
+                   "Place of this rank among those that share out the rows: rank= of a Loader.")
+      .def_prop_ro("data_ranks", &PyStrategy::data_ranks,
+                   "Number of ranks that share out the rows: ranks= of a Loader.");
   m.def("_dist_init", &join, nb::arg("backend"));
   m.def("_dist_leave", [] {
     if (!joined()) return;
+    if (joined()->owner != ::getpid()) return static_cast<void>(joined().release());
     joined()->scope.reset();
     const nb::gil_scoped_release release;
     joined().reset();

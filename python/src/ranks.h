@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "held.h"
 #include "starling/dist/comm/comm.h"
 #include "starling/runtime/program.h"
 
@@ -16,11 +17,19 @@ struct PyStrategy {
   std::shared_ptr<runtime::Strategy> strategy;
   std::shared_ptr<Comm> comm;
   bool compiles = true;  // false: what it does between programs is a trainer's part
+  Held net = nullptr;    // what begin() was given: its tensors are stored as the strategy says
+  Held optimizer = nullptr;
+
+  // Place of this rank among those that share out the rows of a batch: on a mesh others hold the same rows.
+  int data_rank() const;
+  int data_ranks() const;
 };
 
 PyStrategy strategy_from(nb::handle given);  // None: one rank
 
-// Rows of this call over all ranks.
-std::int64_t rows_of_all(Comm& comm, std::int64_t own);
+std::shared_ptr<Comm> world_comm();  // ranks of the world that this process has joined; throws before that
+
+// Rows of this call over all ranks that have rows of their own.
+std::int64_t rows_of_all(const PyStrategy& strategy, std::int64_t own);
 
 }  // namespace starling::python

@@ -8,6 +8,7 @@
 #include "convert.h"
 #include "dense.h"
 #include "held.h"
+#include "python_stream.h"
 #include "ranks.h"
 #include "signals.h"
 #include "starling/base/error.h"
@@ -87,19 +88,42 @@ void bind_run(nb::module_& m) {
 
 nb::object summary_of(const Summary& summary) { return from_json_text(to_json(summary)); }
 
-nb::object run_a_job(const std::string& job, bool is_text, const std::vector<std::string>& overrides, bool quiet) {
-  const ConfigNode top = is_text ? ConfigNode::parse(job, "job", overrides) : ConfigNode::load(job, overrides);
-  const train::Job read = train::read_job(top);
+// Where a run shows its progress, as starling/_progress.py says: (mode, columns, write), write None for standard error.
+struct ProgressPlace {
+  ProgressOptions options;
+  std::shared_ptr<PythonStream> stream;
+};
+
+ProgressPlace progress_from(nb::handle given) {
+  ProgressPlace place;
+  place.options.mode = parse_progress_mode(nb::cast<std::string>(given[0]));
+  place.options.columns = nb::cast<int>(given[1]);
+  if (nb::object(given[2]).is_none()) return place;
+  place.stream = std::make_shared<PythonStream>(given[2]);
+  place.options.out = place.stream.get();
+  return place;
+}
+
+train::Job read_given(const std::string& job, bool is_text, const std::vector<std::string>& overrides) {
+  return train::read_job(is_text ? ConfigNode::parse(job, "job", overrides) : ConfigNode::load(job, overrides));
+}
+
+nb::object run_a_job(const train::Job& read, nb::handle progress, std::shared_ptr<nn::Module> net,
+                     nb::handle callbacks) {
   train::TrainOptions options;
-  SignalWatch signals;
-  options.stop = [&signals] { return signals.arrived(); };
-  if (quiet) options.progress.mode = ProgressMode::off;
+  const auto signals = std::make_shared<SignalWatch>();
+  options.stop = [signals] { return signals->arrived(); };
+  const ProgressPlace place = progress_from(progress);
+  options.progress = place.options;
+  options.net = std::move(net);
+  for (nb::handle callback : callbacks)
+    options.callbacks.push_back(std::make_shared<PyCallback>(nb::borrow(callback), signals));
   train::TrainResult result;
   {
     const nb::gil_scoped_release release;
     result = train::run_job(read, options);
   }
-  signals.raise();
+  signals->raise();
   check(!result.beyond,
         "[train] expected a run of no more epochs and steps than the job asks for, got one that went further in {}",
         read.train.folder.string());
@@ -112,6 +136,7 @@ struct PyTrainer {
   std::shared_ptr<nn::Module> net;
   nb::object optimizer;
   std::shared_ptr<SignalWatch> signals;
+  std::shared_ptr<PythonStream> progress;  // null: standard error
   std::unique_ptr<Trainer> trainer;
   std::vector<std::shared_ptr<PyCallback>> callbacks;  // the trainer's own
 
@@ -157,11 +182,39 @@ TrainerOptions trainer_options(nb::dict given) {
   options.clip_norm = nb::cast<double>(given["clip_norm"]);
   options.folder = nb::cast<std::string>(given["folder"]);
   options.strategy = strategy_from(given["strategy"]).strategy;
-  if (nb::cast<bool>(given["quiet"])) options.progress.mode = ProgressMode::off;
+  options.accumulate = nb::cast<std::int64_t>(given["accumulate"]);
+  options.metrics = metrics_by_name(nb::cast<std::vector<std::string>>(given["metrics"]));
   const auto schedule = nb::cast<std::string>(given["schedule"]);
   if (!schedule.empty())
     options.schedule = optim::schedule_kinds().choose(ConfigNode::parse(schedule, "schedule")).make();
   return options;
+}
+
+// What an objective written in Python returned: the loss alone, or with predictions and targets for metrics.
+Objective::Outputs outputs_of(nb::handle returned) {
+  if (nb::isinstance<Tensor>(returned)) return {.loss = nb::cast<Tensor>(returned)};
+  if (!nb::isinstance<nb::tuple>(returned) || nb::len(returned) < 1 || nb::len(returned) > 3)
+    refuse_type("[trainer] expected an objective that returns loss, (loss, prediction) or (loss, prediction, target)",
+                returned);
+  const std::vector<Tensor> parts = to_tensors(returned);
+  Objective::Outputs out{.loss = parts[0]};
+  if (parts.size() > 1) out.prediction = parts[1];
+  if (parts.size() > 2) out.target = parts[2];
+  return out;
+}
+
+// An objective by its name in job files, or a function (net, *fields) of Python.
+ObjectivePtr objective_from(nb::handle given) {
+  if (nb::isinstance<nb::str>(given)) return objective_kinds().by_name(nb::cast<std::string>(given)).make();
+  if (!nb::isinstance<nb::callable>(given))
+    refuse_type("[trainer] expected the name of an objective or a function", given);
+  return own_objective([f = held(nb::borrow(given))](nn::Module& net, std::span<const Tensor> fields) {
+    const nb::gil_scoped_acquire gil;
+    nb::list arguments;
+    arguments.append(nb::cast(&net, nb::rv_policy::reference));
+    for (const auto& field : fields) arguments.append(field);
+    return outputs_of((*f)(*nb::tuple(arguments)));
+  });
 }
 
 // A trainer with a folder keeps its state there: each epoch, and when it ends, also by Ctrl-C.
@@ -188,15 +241,18 @@ void bind_trainer(nb::module_& m) {
   nb::class_<PyTrainer>(m, "TrainerBase", nb::type_slots(trainer_slots))
       .def(
           "__init__",
-          [](PyTrainer* self, std::shared_ptr<nn::Module> net, nb::object optimizer, const std::string& objective,
+          [](PyTrainer* self, std::shared_ptr<nn::Module> net, nb::object optimizer, nb::handle objective,
              nb::handle callbacks, nb::dict given) {
             TrainerOptions options = trainer_options(given);
+            ProgressPlace place = progress_from(given["progress"]);
+            options.progress = place.options;
             auto signals = std::make_shared<SignalWatch>();
             options.stop = [signals] { return signals->arrived(); };
             auto& rule =
                 expect_instance<optim::Optimizer>(optimizer, "[trainer] expected an optimizer of starling.optim");
-            auto trainer = std::make_unique<Trainer>(*net, rule, objective_kinds().by_name(objective).make(), options);
-            new (self) PyTrainer{std::move(net), std::move(optimizer), std::move(signals), std::move(trainer), {}};
+            auto trainer = std::make_unique<Trainer>(*net, rule, objective_from(objective), options);
+            new (self) PyTrainer{std::move(net),          std::move(optimizer), std::move(signals),
+                                 std::move(place.stream), std::move(trainer),   {}};
             for (nb::handle callback : callbacks)
               self->add(std::make_shared<PyCallback>(nb::borrow(callback), self->signals));
             add_checkpoints(*self->trainer, given);
@@ -256,7 +312,9 @@ void bind_training(nb::module_& m) {
   bind_run(m);
   bind_trainer(m);
   bind_saved_model(m);
-  m.def("_run_job", &run_a_job, nb::arg("job"), nb::arg("is_text"), nb::arg("overrides"), nb::arg("quiet"));
+  nb::class_<train::Job>(m, "Job", "A job that was read.");
+  m.def("_read_job", &read_given, nb::arg("job"), nb::arg("is_text"), nb::arg("overrides"));
+  m.def("_run_job", &run_a_job, nb::arg("job"), nb::arg("progress"), nb::arg("net").none(), nb::arg("callbacks"));
   m.def("_objectives", [] { return objective_kinds().names(); });
 }
 

@@ -1,5 +1,6 @@
 """Starling: tensors, gradients, compiled programs and training, on one worker or many."""
 
+from . import _interpreter  # noqa: F401 - refuses interpreters that the compiled part cannot run on
 from . import _starling
 from ._starling import *  # noqa: F401,F403 - functions of tensors, dtypes, constructors
 from ._starling import (  # noqa: F401 - names that * leaves out or that type checkers should see
@@ -17,10 +18,11 @@ from ._autograd import Function as Function, enable_grad as enable_grad, no_grad
 from ._autograd import grad as grad, jvp as jvp, value_and_grad as value_and_grad, vjp as vjp
 from ._names import *  # noqa: F401,F403 - names of other frameworks
 from ._compile import CompiledFunction as CompiledFunction, compile as compile
+from .control import cond as cond, scan as scan, while_loop as while_loop
 from ._save import load as load, save as save
 from . import _copies  # noqa: F401 - lets modules be copied and pickled
-from . import data as data, dist as dist, nn as nn, op as op, optim as optim
-from . import schedules as schedules, train as train, zoo as zoo
+from . import control as control, data as data, dist as dist, graph as graph, metrics as metrics, nn as nn, op as op
+from . import optim as optim, schedules as schedules, train as train, zoo as zoo
 
 float64, float32, float16, bfloat16 = _starling.f64, _starling.f32, _starling.f16, _starling.bf16
 int64, int32, int16, int8 = _starling.i64, _starling.i32, _starling.i16, _starling.i8

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import keyword
 from typing import Any
 
 
 def camel(name: str) -> str:
     return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
+
+
+def identifier(name: str) -> str:
+    """A name as Python can write it: async_ for what jobs call async."""
+    return name + "_" if keyword.iskeyword(name) else name
 
 
 def describe(doc: str, schema: dict[str, Any]) -> str:

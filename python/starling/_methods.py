@@ -65,6 +65,22 @@ def _iterate(self: Tensor) -> Iterator[Tensor]:
     return (self[i] for i in range(len(self)))
 
 
+def _namespace(self: Tensor, /, *, api_version: Any = None) -> Any:
+    """The namespace of the array API standard, starling.array_api."""
+    from . import array_api
+
+    if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
+        raise ValueError(f"[array_api] expected a version up to 2024.12, got {api_version!r}")
+    return array_api
+
+
+def _to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
+    """On another device."""
+    if stream is not None:
+        raise ValueError("[to_device] expected no stream: tensors are in order by themselves")
+    return self.to(device)
+
+
 def _html(self: Tensor) -> str:
     """Shown by notebooks."""
     import html
@@ -100,6 +116,9 @@ Tensor.mT = property(_starling.matrix_transpose, doc="The last two axes swapped.
 Tensor.__iter__ = _iterate
 Tensor.__reduce__ = _reduce
 Tensor._repr_html_ = _html
+Tensor.__array_namespace__ = _namespace
+Tensor.to_device = _to_device
+Tensor.__complex__ = lambda self: complex(self.item())
 Tensor.where = lambda self, condition, other: _starling.where(condition, self, other)
 for _name in ("float", "double", "half", "long", "int", "bool"):
     setattr(Tensor, _name, lambda self, _to={"int": "i32"}.get(_name, _name): self.to(_to))

@@ -5,9 +5,11 @@ from __future__ import annotations
 import atexit as _atexit
 import json as _json
 import weakref as _weakref
-from typing import Any, Iterator
+from typing import Any, Callable, Iterator
 
-from . import _starling
+import numpy as _np
+
+from . import _pipeline, _starling
 from ._starling import Dataset as Dataset  # noqa: F401
 
 sources = _starling._source_kinds
@@ -30,7 +32,7 @@ def dataset(source: Any, split: str = "train", **options: Any) -> Dataset:
         return made
     if options:
         raise TypeError(f"[data] expected options only for sources by name, got {', '.join(options)}")
-    if isinstance(source, (tuple, list)) and source and all(hasattr(column, "shape") for column in source):
+    if _is_columns(source):
         return _starling._columns(source)
     if hasattr(source, "__len__") and hasattr(source, "__getitem__"):
         return _starling._python_dataset(source)
@@ -51,7 +53,13 @@ def _stop_all() -> None:
 
 
 class Loader:
-    """Batches of a data set, one epoch per loop: for x, y in Loader("fashion_mnist", batch=64)."""
+    """Batches of a data set, one epoch per loop: for x, y in Loader("fashion_mnist", batch=64).
+
+    source: the name of a source, arrays, an object with __len__ and __getitem__, or any iterable of samples, which is read from its
+    beginning for every epoch, in its own order. transform(sample) is applied to the samples of Python objects and iterables.
+    workers make batches ahead of time: threads, which is right for NumPy and files, or, with processes=True, processes, for
+    Python code that computes. Batches do not depend on their number. batch counts the samples of all ranks.
+    """
 
     def __init__(
         self,
@@ -59,22 +67,83 @@ class Loader:
         batch: int,
         *,
         split: str = "train",
-        shuffle: bool = True,
+        shuffle: bool | None = None,
         seed: int = 0,
         drop_last: bool = False,
         workers: int = 1,
+        processes: bool = False,
+        transform: Callable[[Any], Any] | None = None,
         rank: int = 0,
         ranks: int = 1,
         **options: Any,
     ):
-        self.dataset = dataset(source, split, **options)
-        self._base = _starling.LoaderBase(self.dataset, batch, shuffle, seed, drop_last, workers, rank, ranks)
+        _expect(batch >= 1, f"a batch of at least one sample, got {batch}")
+        _expect(workers >= 1, f"at least one worker, got {workers}")
+        _expect(0 <= rank < ranks, f"a rank below {ranks}, got {rank}")
+        self._epoch: Callable[[], Iterator[Any]]
+        order = (True if shuffle is None else shuffle, seed, drop_last, workers, rank, ranks)
+        if _is_stream(source):
+            _expect(not shuffle, "shuffle=False for an iterable, whose order is its own, got True")
+            self.dataset: Any = source
+            self._base: Any = None
+            self._epoch = lambda: _of_stream(source, batch, drop_last, rank, ranks, transform, workers, processes)
+            return
+        if processes or transform is not None:
+            _expect(_is_indexed(source), "an object with __len__ and __getitem__ or an iterable for processes and transform")
+            self.dataset = source
+            # Which samples a batch has is what a loader over their numbers says: the same as without processes.
+            self._base = _starling.LoaderBase(_starling._columns((_np.arange(len(source)),)), batch, *order)
+            self._epoch = lambda: _pipeline.batches(
+                (numbers.numpy() for numbers in self._taken()), _pipeline._Rows(source, transform), workers, processes
+            )
+        else:
+            self.dataset = dataset(source, split, **options)
+            self._base = _starling.LoaderBase(self.dataset, batch, *order)
+            self._epoch = self._taken
         _running.add(self._base)
 
-    def __iter__(self) -> Iterator[Any]:
+    def _taken(self) -> Iterator[Any]:
         self._base.begin_epoch()  # where an earlier loop was left before its end
         while (batch := self._base.next()) is not None:
             yield batch
 
+    def __iter__(self) -> Iterator[Any]:
+        for batch in self._epoch():
+            yield _pipeline.tensors(batch) if isinstance(batch, list) else batch
+
     def __len__(self) -> int:
-        return self._base.batches
+        if self._base is None:
+            raise TypeError("[data] expected a source of known length, got an iterable")
+        return int(self._base.batches)
+
+
+def _expect(holds: bool, what: str) -> None:
+    if not holds:
+        raise ValueError(f"[data] expected {what}")
+
+
+def _is_indexed(source: Any) -> bool:
+    plain = isinstance(source, (str, dict, Dataset)) or _is_columns(source)
+    return not plain and hasattr(source, "__len__") and hasattr(source, "__getitem__")
+
+
+def _is_columns(source: Any) -> bool:
+    return isinstance(source, (tuple, list)) and bool(source) and all(hasattr(column, "shape") for column in source)
+
+
+def _is_stream(source: Any) -> bool:
+    if isinstance(source, (str, dict, Dataset)) or _is_columns(source):
+        return False
+    return hasattr(source, "__iter__") and not _is_indexed(source)
+
+
+def _of_stream(
+    source: Any, batch: int, drop_last: bool, rank: int, ranks: int, transform: Any, workers: int, processes: bool
+) -> Iterator[Any]:
+    samples = _pipeline.grouped(iter(source), batch, drop_last, rank, ranks)
+    any_batch = False
+    for made in _pipeline.batches(samples, _pipeline._Samples(transform), workers, processes):
+        any_batch = True
+        yield made
+    # A generator that an earlier epoch has used up would train on nothing from then on.
+    _expect(any_batch, f"an iterable with samples, which can be read again, got none from {type(source).__name__}")

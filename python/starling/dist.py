@@ -5,11 +5,12 @@ from __future__ import annotations
 import atexit as _atexit
 import json as _json
 import sys as _sys
+from contextlib import contextmanager as _contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, Iterator
 
 from . import _starling
-from ._kinds import describe as _describe
+from ._kinds import describe as _describe, identifier as _identifier
 from ._starling import Strategy as Strategy, all_gather as all_gather, all_reduce as all_reduce, all_to_all as all_to_all, broadcast as broadcast, reduce_scatter as reduce_scatter  # noqa: F401
 
 
@@ -62,6 +63,53 @@ def data_parallel(workers: int = 2, *, deterministic: bool = False, shards: int 
     return _starling._data_parallel(workers, deterministic, shards)
 
 
+class GradientReducer:
+    """Averages gradients of eager code over ranks while backward() still runs, for networks whose graph changes from step to step
+    and differs from rank to rank:
+
+    reducer = dist.GradientReducer(net.parameters())
+    with reducer.step(samples=len(x)):           # of which the loss is the mean on this rank; 0: this rank has none
+        loss.backward()
+    optimizer.step()
+
+    The result is the mean over the samples of all ranks. A parameter that a rank does not use counts as zeros there; one that no
+    rank used has no gradient. All ranks take part in every step; parameters must begin equal on all of them.
+    """
+
+    def __init__(self, parameters: Any, *, overlap: bool = True, bucket_bytes: int = 25 << 20, first_bucket_bytes: int = 1 << 20):
+        init()
+        self._base = _starling.ReducerBase(list(parameters), bucket_bytes, first_bucket_bytes, overlap)
+
+    def begin(self, samples: float) -> None:
+        """Before the last backward pass of a step."""
+        self._base.begin(samples)
+
+    def finish(self) -> None:
+        """Sends what is left, waits, and sets all gradients to the mean."""
+        self._base.finish()
+
+    @_contextmanager
+    def step(self, samples: float) -> Iterator[None]:
+        """begin(), the block with its backward pass, finish(). An error inside breaks the group: the others would wait."""
+        self.begin(samples)
+        try:
+            yield
+        except BaseException:
+            self._base.give_up()
+            raise
+        self.finish()
+
+    @property
+    def buckets(self) -> int:
+        """Number of exchanges in a step."""
+        return self._base.buckets
+
+    @property
+    def left_early(self) -> int:
+        """Exchanges of the last step that began before finish()."""
+        return self._base.left_early
+
+
 def _maker(kind: str, doc: str, schema: dict[str, Any]) -> Callable[..., Strategy]:
     def strategy(**options: Any) -> Strategy:
         init()
@@ -73,4 +121,4 @@ def _maker(kind: str, doc: str, schema: dict[str, Any]) -> Callable[..., Strateg
 
 
 for _name, (_doc, _schema, _) in _starling._strategy_kinds().items():
-    globals()[_name] = _maker(_name, _doc, _schema)
+    globals()[_identifier(_name)] = _maker(_name, _doc, _schema)

@@ -4,26 +4,41 @@ from __future__ import annotations
 
 import json as _json
 import os
-from typing import Any, Iterable
+from typing import Any, Callable, Iterable
 
-from . import _starling
+from . import _progress, _starling
+from ._runs import Summary as Summary
 from ._starling import Run as Run  # noqa: F401
 from .data import dataset as _dataset
 
 objectives = _starling._objectives
 
 
-def run(job: str | os.PathLike[str] | dict[str, Any], *, set: Iterable[str] = (), quiet: bool = False) -> dict[str, Any]:
-    """Runs a job, a file or the same as a dict, and returns its summary: run("job.yaml", set=["train.epochs=3"])."""
+def _read(job: Any, overrides: Iterable[str]) -> Any:
     text = _json.dumps(job) if isinstance(job, dict) else os.fspath(job)
-    summary: dict[str, Any] = _starling._run_job(text, isinstance(job, dict), list(set), quiet)
-    return summary
+    return _starling._read_job(text, isinstance(job, dict), list(overrides))
+
+
+def run(
+    job: str | os.PathLike[str] | dict[str, Any],
+    *,
+    set: Iterable[str] = (),
+    callbacks: Iterable[Any] = (),
+    quiet: bool = False,
+) -> Summary:
+    """Runs a job, a file or the same as a dict, and returns its summary: run("job.yaml", set=["train.epochs=3"])."""
+    return Summary(_starling._run_job(_read(job, set), _progress.place(quiet), None, list(callbacks)))
 
 
 class Trainer:
     """Trains a network with compiled steps, an evaluation after each epoch, and callbacks beside it.
 
+    Trainer(net, optimizer, epochs=3).fit(data), or Trainer(net, "job.yaml").fit(): then data, optimizer, schedule, checkpoints and
+    ranks are the job's, whose model gives way to the network; set=["train.epochs=3"] changes keys of it.
+
     A callback is any object with some of the methods begin, step, evaluated, epoch and end, each called with the Run.
+    objective: a name of job files, or a function (net, *fields) that returns loss, (loss, prediction) or (loss, prediction,
+    target), the latter for metrics.
     With a folder the state is saved there after each epoch, every save_every steps, and when the run ends, also by
     Ctrl-C; resume=True goes on from the newest of these states. schedule: as in job files, "cosine" or
     {"name": "step", "every": 3}. strategy: one of starling.dist, on every rank.
@@ -33,18 +48,21 @@ class Trainer:
         self,
         net: Any,
         optimizer: Any,
-        objective: str = "classify",
+        objective: str | Callable[..., Any] = "classify",
         *,
         epochs: int = 1,
         steps: int = 0,
         batch: int = 64,
         seed: int = 1,
+        accumulate: int = 1,
         clip_norm: float = 0,
+        metrics: Iterable[str] = (),
         schedule: str | dict[str, Any] = "",
         strategy: Any = None,
         folder: str | os.PathLike[str] = "",
         save_every: int = 0,
         resume: bool = False,
+        set: Iterable[str] = (),
         callbacks: Iterable[Any] = (),
         quiet: bool = False,
     ):
@@ -53,32 +71,65 @@ class Trainer:
             "steps": steps,
             "batch": batch,
             "seed": seed,
+            "accumulate": accumulate,
             "clip_norm": float(clip_norm),
+            "metrics": list(metrics),
             "schedule": _json.dumps({"name": schedule} if isinstance(schedule, str) else schedule) if schedule else "",
             "strategy": strategy,
             "folder": os.fspath(folder),
             "save_every": save_every,
             "resume": resume,
-            "quiet": quiet,
+            "progress": _progress.place(quiet),
         }
+        self._job: Any = None
+        if isinstance(optimizer, str) and not os.path.exists(optimizer) and not optimizer.endswith((".yaml", ".yml", ".json")):
+            raise TypeError(f"[trainer] expected an optimizer of starling.optim, or a job as a file or dict, got {optimizer!r}")
+        if isinstance(optimizer, (str, os.PathLike, dict)):
+            # Where a dict names no model, an identity stands for the network that takes its place.
+            job = {"model": {"layers": ["identity"]}, **optimizer} if isinstance(optimizer, dict) else optimizer
+            self._job = _read(job, set)
+            self._net, self._callbacks, self._quiet = net, list(callbacks), quiet
+            _expect_none_given(options, objective)
+            return
+        if list(set):
+            raise TypeError("[trainer] expected set= beside a job only, got an optimizer")
         base = getattr(optimizer, "base", optimizer)
         self._base = _starling.TrainerBase(net, base, objective, list(callbacks), options)
 
-    def fit(self, train: Any, test: Any = None) -> dict[str, Any]:
+    def fit(self, train: Any = None, test: Any = None) -> Summary:
         """Trains and returns the summary. Data: the name of a source, arrays, or an object with __len__ and __getitem__."""
+        if self._job is not None:
+            if train is not None or test is not None:
+                raise TypeError("[trainer] expected fit() without data, which the job names")
+            return Summary(_starling._run_job(self._job, _progress.place(self._quiet), self._net, self._callbacks))
+        if train is None:
+            raise TypeError("[trainer] expected data: fit(train), or a job that names it")
         if isinstance(train, (str, dict)) and test is None:
             from .data import read
 
             splits = read(train)
-            summary: dict[str, Any] = self._base.fit(splits.train, splits.test)
-        else:
-            summary = self._base.fit(_dataset(train), None if test is None else _dataset(test))
-        return summary
+            return Summary(self._base.fit(splits.train, splits.test))
+        return Summary(self._base.fit(_dataset(train), None if test is None else _dataset(test)))
 
-    def evaluate(self, data: Any) -> dict[str, Any]:
+    def evaluate(self, data: Any) -> dict[str, float]:
         """Metrics of the network on data."""
-        return self._base.evaluate(_dataset(data, "test") if isinstance(data, (str, dict)) else _dataset(data))
+        metrics: dict[str, float] = self._own().evaluate(_dataset(data, "test" if isinstance(data, (str, dict)) else "train"))
+        return metrics
 
     def predict(self, *fields: Any) -> Any:
         """The prediction for one batch."""
-        return self._base.predict(fields)
+        return self._own().predict(fields)
+
+    def _own(self) -> Any:
+        if self._job is not None:
+            raise TypeError("[trainer] expected a Trainer with an optimizer here: a job's run is evaluated by `starling eval`")
+        return self._base
+
+
+def _expect_none_given(options: dict[str, Any], objective: Any) -> None:
+    defaults = {"epochs": 1, "batch": 64, "seed": 1, "accumulate": 1, "progress": options["progress"]}
+    given = [name for name, value in options.items() if value and value != defaults.get(name)]
+    if objective != "classify":
+        given.append("objective")
+    if given:
+        raise TypeError(f"[trainer] expected {', '.join(given)} in the job, or as set=[\"train.epochs=3\"], got them beside it")

@@ -1,6 +1,12 @@
+import os
+import pathlib
+
 import pytest
 
 import starling as sl
+
+# Programs that tests start find the same package from any folder.
+os.environ["PYTHONPATH"] = str(pathlib.Path(sl.__file__).absolute().parents[1])
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,7 @@
-"""Stubs and annotations under mypy --strict, where it is installed; names of the stubs are names of the package."""
+"""Stubs and annotations under mypy --strict and pyright, where they are installed; names of the stubs are names of the package."""
 
 import importlib.util
+import json
 import os
 import pathlib
 import re
@@ -42,6 +43,25 @@ def test_the_package_and_an_example_are_strictly_typed(tmp_path):
         assert re.search(rf"wrong\.py:{line}: error: .*{text}", done.stdout), done.stdout
 
 
+def test_pyright_accepts_the_package_and_sees_mistakes(tmp_path):
+    if importlib.util.find_spec("pyright") is None:
+        pytest.skip("pyright is not installed")
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text(WRONG)
+    settings = {"include": [str(PACKAGE), str(EXAMPLE), str(wrong)], "extraPaths": [str(PACKAGE.parent)], "typeCheckingMode": "standard"}
+    project = tmp_path / "pyrightconfig.json"
+    project.write_text(json.dumps({**settings, "pythonVersion": "3.10", "reportMissingModuleSource": False}))
+    command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, "-p", str(project)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    if not done.stdout.startswith("{"):
+        pytest.skip("pyright cannot get the program that it runs on: " + (done.stdout + done.stderr)[-200:])
+    told = [one for one in json.loads(done.stdout)["generalDiagnostics"] if one["severity"] == "error"]
+    elsewhere = [one for one in told if not one["file"].endswith("wrong.py")]
+    assert elsewhere == [], "\n".join(f"{one['file']}:{one['range']['start']['line'] + 1}: {one['message']}" for one in elsewhere)
+    lines = {one["range"]["start"]["line"] + 1 for one in told}
+    assert lines == {3, 4, 5, 6}, told
+
+
 def test_the_example_learns(capsys):
     spec = importlib.util.spec_from_file_location("typed_lenet", EXAMPLE)
     example = importlib.util.module_from_spec(spec)
@@ -50,7 +70,7 @@ def test_the_example_learns(capsys):
     assert float(capsys.readouterr().out.split()[-1]) > 0.8
 
 
-@pytest.mark.parametrize("module", ["nn", "optim", "schedules", "zoo", "dist", "op"])
+@pytest.mark.parametrize("module", ["nn", "optim", "schedules", "metrics", "zoo", "dist", "op"])
 def test_stubs_name_what_is_there(module):
     stub = (PACKAGE / f"_typed_{module}.pyi").read_text()
     names = re.findall(r"^(?:class|def) (\w+)|^(\w+): Op", stub, flags=re.M)

@@ -1,0 +1,59 @@
+#include "bind.h"
+#include "convert.h"
+#include "ranks.h"
+#include "starling/base/error.h"
+#include "starling/dist/strategy/gradient_reducer.h"
+
+namespace starling::python {
+namespace {
+
+// Gradients of eager code, averaged over the ranks of the world that this process has joined.
+struct PyReducer {
+  std::shared_ptr<Comm> comm;  // outlives what uses it
+  std::unique_ptr<GradientReducer> reducer;
+
+  GradientReducer& get() const {
+    check(reducer != nullptr, "[gradient_reducer] expected a reducer that was not given up");
+    return *reducer;
+  }
+  void give_up() {
+    const nb::gil_scoped_release release;
+    reducer.reset();
+  }
+};
+
+void make_reducer(PyReducer* self, nb::handle parameters, std::size_t bucket_bytes, std::size_t first_bucket_bytes,
+                  bool overlap) {
+  std::shared_ptr<Comm> comm = world_comm();
+  const std::vector<Tensor> tensors = to_tensors(parameters);
+  std::unique_ptr<GradientReducer> made;
+  {
+    const nb::gil_scoped_release release;  // ranks compare their parameters
+    made = std::make_unique<GradientReducer>(
+        *comm, tensors,
+        GradientReducerOptions{
+            .bucket_bytes = bucket_bytes, .first_bucket_bytes = first_bucket_bytes, .overlap = overlap});
+  }
+  new (self) PyReducer{std::move(comm), std::move(made)};
+}
+
+}  // namespace
+
+void bind_reducer(nb::module_& m) {
+  const GradientReducerOptions defaults;
+  nb::class_<PyReducer>(m, "ReducerBase")
+      .def("__init__", &make_reducer, nb::arg("parameters"), nb::arg("bucket_bytes") = defaults.bucket_bytes,
+           nb::arg("first_bucket_bytes") = defaults.first_bucket_bytes, nb::arg("overlap") = defaults.overlap)
+      .def(
+          "begin", [](PyReducer& self, double samples) { self.get().begin(samples); }, nb::arg("samples"))
+      .def("finish",
+           [](PyReducer& self) {
+             const nb::gil_scoped_release release;
+             self.get().finish();
+           })
+      .def("give_up", &PyReducer::give_up)
+      .def_prop_ro("buckets", [](const PyReducer& self) { return self.get().buckets(); })
+      .def_prop_ro("left_early", [](const PyReducer& self) { return self.get().left_early(); });
+}
+
+}  // namespace starling::python

@@ -1,0 +1,233 @@
+"""Batches made ahead of time by Python code: samples of an iterable, or of a data set in processes of their own.
+
+One thread reads what batches are to be made of, workers make them, the caller takes them in order.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+import queue
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Callable, Iterator
+
+import numpy as np
+
+from . import _starling
+
+_END = object()
+_POLL_S = 0.1  # how soon a reader notices that nobody takes its batches any more
+_ENDED_S = 5.0  # how long what is told to end is waited for
+
+
+def collate(samples: list[Any]) -> list[Any]:
+    """Fields of samples along a new first axis, as NumPy arrays: new memory, which tensors then share."""
+    rows = [_fields(sample) for sample in samples]
+    if any(len(row) != len(rows[0]) for row in rows):
+        raise ValueError(f"[data] expected samples with {len(rows[0])} fields each, got {sorted({len(row) for row in rows})}")
+    return [_stacked([row[i] for row in rows], i) for i in range(len(rows[0]))]
+
+
+def _fields(sample: Any) -> list[Any]:
+    fields = list(sample) if isinstance(sample, (tuple, list)) else [sample]
+    return [np.asarray(field, _plain_dtype(field)) for field in fields]
+
+
+def _plain_dtype(field: Any) -> Any:
+    """Numbers of Python become what starling.tensor makes of them: floats f32, integers i64."""
+    return np.float32 if isinstance(field, float) and not hasattr(field, "dtype") else None
+
+
+def _stacked(column: list[Any], number: int) -> Any:
+    first = column[0]
+    batch = np.empty((len(column), *first.shape), first.dtype)
+    for i, value in enumerate(column):
+        if value.shape != first.shape or value.dtype != first.dtype:
+            raise ValueError(
+                f"[data] expected {first.dtype}{list(first.shape)} as field {number} of every sample, as the batch begins, "
+                f"got {value.dtype}{list(value.shape)}"
+            )
+        batch[i] = value
+    return batch
+
+
+class _Samples:
+    """Makes a batch of raw samples: the transform of each, then their fields stacked. Goes to other processes by fork."""
+
+    def __init__(self, transform: Callable[[Any], Any] | None):
+        self._transform = transform
+
+    def __call__(self, samples: list[Any]) -> list[Any]:
+        return collate([self._transform(s) for s in samples] if self._transform else samples)
+
+
+class _Rows:
+    """Makes a batch of a data set's samples by their numbers."""
+
+    def __init__(self, data: Any, transform: Callable[[Any], Any] | None):
+        self._data = data
+        self._make = _Samples(transform)
+
+    def __call__(self, rows: Any) -> list[Any]:
+        return self._make([self._data[int(row)] for row in rows])
+
+
+class _Threads:
+    """Workers that are threads of this process."""
+
+    def __init__(self, make: Any, workers: int):
+        self._make = make
+        self._pool = ThreadPoolExecutor(workers, "starling-data")
+
+    def submit(self, task: Any) -> Callable[[], Any]:
+        return self._pool.submit(self._make, task).result
+
+    def stop(self) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def close(self) -> None:
+        pass
+
+
+class _Processes:
+    """Workers that are processes, forked by the thread that makes them, so that data sets and transforms need not be pickled. They
+    take tasks in turns, and answer each on a pipe of its own: the answers come in order."""
+
+    def __init__(self, make: Any, workers: int):
+        context = multiprocessing.get_context("fork")
+        self._pipes: list[Any] = []
+        self._workers: list[Any] = []
+        for _ in range(workers):
+            ours, theirs = context.Pipe()
+            worker = context.Process(target=_serve, args=(make, theirs, [*self._pipes, ours]), daemon=True)
+            worker.start()
+            theirs.close()
+            self._pipes.append(ours)
+            self._workers.append(worker)
+        self._turn = 0
+
+    def submit(self, task: Any) -> Callable[[], Any]:
+        at = self._turn
+        self._turn = (at + 1) % len(self._pipes)
+        self._pipes[at].send(task)
+        return lambda: self._answer(at)
+
+    def _answer(self, at: int) -> Any:
+        try:
+            made, error = self._pipes[at].recv()
+        except (EOFError, OSError):
+            self._workers[at].join(_ENDED_S)
+            code = self._workers[at].exitcode
+            raise _starling.Error(f"[data] expected worker process {at} to make its batches, got its end with code {code}") from None
+        if error is not None:
+            raise error
+        return made
+
+    def stop(self) -> None:
+        """Ends the processes; whoever waits to send them something is told so."""
+        for worker in self._workers:
+            worker.terminate()
+        for worker in self._workers:
+            worker.join(_ENDED_S)
+
+    def close(self) -> None:
+        for pipe in self._pipes:
+            pipe.close()
+
+
+def _serve(make: Any, pipe: Any, others: list[Any]) -> None:
+    """A worker process: answers (batch, None) or (None, error) to each task, until its pipe is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that takes the batches
+    for other in others:
+        other.close()  # else these pipes would stay open as long as this process
+    try:
+        while True:
+            task = pipe.recv()
+            try:
+                answer: Any = (make(task), None)
+            except Exception as error:  # noqa: BLE001 - raised where batches are taken
+                answer = (None, _portable(error))
+            pipe.send(answer)
+    except (EOFError, OSError):
+        pass
+
+
+def _portable(error: Exception) -> Exception:
+    """The error, or where it cannot be pickled, one that says the same."""
+    try:
+        pickle.loads(pickle.dumps(error))
+        return error
+    except Exception:  # noqa: BLE001 - whatever pickling raises
+        return _starling.Error(f"[data] {type(error).__name__}: {error}")
+
+
+def _put(place: queue.Queue[Any], item: Any, stop: threading.Event) -> bool:
+    while not stop.is_set():
+        try:
+            place.put(item, timeout=_POLL_S)
+            return True
+        except queue.Full:
+            continue
+    return False
+
+
+def _raised(error: BaseException) -> Any:
+    def answer() -> Any:
+        raise error
+
+    return answer
+
+
+def _read(tasks: Iterator[Any], workers: Any, places: Any, place: queue.Queue[Any], stop: threading.Event) -> None:
+    last: Any = _END
+    try:
+        for task in tasks:
+            # Asked for before the task is handed out, so that no worker is given more than can be taken.
+            while not places.acquire(timeout=_POLL_S):
+                if stop.is_set():
+                    return
+            if stop.is_set() or not _put(place, workers.submit(task), stop):
+                return
+    except BaseException as error:  # noqa: BLE001 - raised where batches are taken
+        last = _raised(error)
+    _put(place, last, stop)
+
+
+def batches(tasks: Iterator[Any], make: Any, workers: int, processes: bool) -> Iterator[list[Any]]:
+    """make(task) for all tasks in order, computed ahead of time; an error is raised in its place."""
+    made = (_Processes if processes else _Threads)(make, workers)
+    place: queue.Queue[Any] = queue.Queue()
+    places = threading.Semaphore(workers + 1)
+    stop = threading.Event()
+    reader = threading.Thread(target=_read, args=(tasks, made, places, place, stop), daemon=True, name="starling-data-reader")
+    reader.start()
+    try:
+        while (answer := place.get()) is not _END:
+            batch = answer()
+            places.release()
+            yield batch
+    finally:
+        stop.set()
+        made.stop()
+        reader.join(_ENDED_S)  # it may be inside of the source, which nobody can interrupt
+        made.close()
+
+
+def grouped(source: Iterator[Any], batch: int, drop_last: bool, rank: int, ranks: int) -> Iterator[list[Any]]:
+    """Lists of as many samples as a batch has; of each this rank's part."""
+    samples: list[Any] = []
+    for sample in source:
+        samples.append(sample)
+        if len(samples) == batch:
+            yield samples[batch * rank // ranks : batch * (rank + 1) // ranks]
+            samples = []
+    if samples and not drop_last:
+        yield samples[len(samples) * rank // ranks : len(samples) * (rank + 1) // ranks]
+
+
+def tensors(fields: list[Any]) -> Any:
+    """A batch as loaders hand it out: a tensor, or a tuple of them."""
+    made = tuple(_starling.from_numpy(field) for field in fields)
+    return made[0] if len(made) == 1 else made

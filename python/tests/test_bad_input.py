@@ -1,0 +1,267 @@
+"""Wrong input of every kind: a Python exception each, nothing crashes, nothing is left behind."""
+
+import gc
+import os
+import sys
+
+import numpy as np
+import pytest
+
+import starling as sl
+from ranks import run_script
+
+HUGE = 1 << 45
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: sl.zeros((HUGE,)),
+        lambda: sl.ones((HUGE, HUGE)),
+        lambda: sl.empty((1 << 62, 4)),
+        lambda: sl.zeros(-1),
+        lambda: sl.zeros((2, -3)),
+        lambda: sl.zeros("ab"),
+        lambda: sl.zeros(2.5),
+        lambda: sl.zeros((1,) * 9),
+        lambda: sl.broadcast_to(sl.ones(1), (HUGE, HUGE)) + 1,
+        lambda: sl.ones(2).reshape(HUGE, HUGE),
+        lambda: sl.tile(sl.ones(2), (HUGE,)),
+        lambda: sl.repeat(sl.ones(2), HUGE),
+        lambda: sl.arange(0, 1e18),
+        lambda: sl.arange(0, 1, 0),
+        lambda: sl.eye(HUGE),
+        lambda: sl.one_hot(sl.tensor([1]), HUGE),
+        lambda: sl.nn.Linear(HUGE, HUGE),
+        lambda: sl.nn.Conv2d(1, 1, kernel=0),
+        lambda: sl.linspace(0, 1, -2),
+    ],
+)
+def test_sizes_that_nothing_can_have_are_errors(make):
+    with pytest.raises((sl.Error, TypeError, ValueError, MemoryError, OverflowError)):
+        make()
+
+
+class Lies:
+    """Claims to be an array."""
+
+    def __init__(self, **claims):
+        self.__dict__.update(claims)
+
+
+class Raises:
+    @property
+    def __dlpack__(self):
+        raise ValueError("no capsule today")
+
+
+class WrongCapsule:
+    def __dlpack__(self, **keywords):
+        return "not a capsule"
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+
+class WrongArray:
+    def __array__(self, dtype=None, copy=None):
+        return "not an array"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [None, object(), "text", b"bytes", {1: 2}, {1, 2}, 1j, [1, "a"], [[1], [2, 3]], [1, None], Lies(shape=(2,)), Raises(), WrongCapsule(),
+     WrongArray(), np.array(["a", "b"]), np.array([1j]), np.array([object()]), np.array([(1, 2.0)], dtype="i4,f4"), np.datetime64("2020-01-01"),
+     np.zeros((1,) * 12), float, sl, lambda: 1, range(3).__iter__()],
+    ids=lambda given: type(given).__name__,
+)  # fmt: skip
+def test_what_is_no_tensor_is_an_error(given):
+    for use in (sl.tensor, sl.asarray, lambda x: sl.ones(2) + x, lambda x: sl.relu(x), lambda x: sl.matmul(sl.ones((2, 2)), x)):
+        with pytest.raises(Exception) as caught:
+            result = use(given)
+            assert not isinstance(result, sl.Tensor) or isinstance(given, bytes), result  # bytes are a buffer of numbers
+            raise TypeError
+        assert isinstance(caught.value, (TypeError, ValueError, OverflowError, sl.Error)), caught.value
+
+
+def test_integers_that_no_dtype_has_are_overflows():
+    for make in (lambda: sl.tensor(1 << 70), lambda: sl.tensor([1 << 70]), lambda: sl.ones(1, "i64") + (1 << 70), lambda: sl.full(1, 10**400)):
+        with pytest.raises((OverflowError, TypeError)):
+            make()
+
+
+def test_arrays_of_any_strides_are_read_as_numpy_reads_them():
+    base = np.arange(240, dtype=np.float32).reshape(4, 5, 12)
+    as_strided = np.lib.stride_tricks.as_strided
+    for array in (
+        base[::-1], base[:, ::-2], base[..., ::-3], base[1:3, ::2, 1::4], base.T, np.swapaxes(base, 0, 1), base[:0], base[:, :, :0],
+        np.broadcast_to(base[:1], (3, 5, 12)), np.broadcast_to(np.float32(2), (3, 4)), as_strided(base, (3, 3), (4, 4)),
+        np.sliding_window_view(base[0, 0], 4) if hasattr(np, "sliding_window_view") else base, np.float32(3), np.array(3.0),
+        base.astype(">f4"), base.astype("f8")[::-1], np.frombuffer(b"\0" * 17, np.uint8)[1:].view(np.float32), base.astype("?")[::2],
+        np.asfortranarray(base),
+    ):  # fmt: skip
+        for make in (sl.tensor, sl.asarray, sl.from_numpy):
+            made = make(array) if make is not sl.from_numpy or isinstance(array, np.ndarray) else sl.tensor(array)
+            np.testing.assert_array_equal(made.numpy(), array)
+            np.testing.assert_array_equal((made + made).numpy(), np.asarray(array) + np.asarray(array))
+
+
+def test_read_only_and_overlapping_memory_is_not_written():
+    array = np.arange(4, dtype=np.float32)
+    array.flags.writeable = False
+    shared = sl.from_numpy(array)
+    for write in (lambda: shared.__setitem__(0, 1.0), lambda: shared.assign(sl.zeros(4)), lambda: shared.__iadd__(1)):
+        with pytest.raises((sl.Error, ValueError)):
+            write()
+    assert array.tolist() == [0, 1, 2, 3] and not shared.numpy().flags.writeable
+    with pytest.raises(ValueError):
+        shared.numpy()[0] = 1
+    frozen = sl.from_numpy(np.frombuffer(b"\0\0\x80\x3f" * 2, np.float32))
+    with pytest.raises((sl.Error, ValueError)):
+        frozen[0] = 5.0
+
+
+def test_memory_that_was_handed_out_lives_as_long_as_anyone_has_it():
+    made = sl.normal((1000,))
+    want = made.numpy().copy()
+    views = [made.numpy(), np.from_dlpack(made), np.asarray(made)[10:], sl.from_dlpack(made), memoryview(made.numpy())]
+    del made
+    gc.collect()
+    trash = [np.ones(1000, np.float32) for _ in range(100)]
+    for view in views:
+        np.testing.assert_array_equal(np.asarray(view), want[10:] if len(view) == 990 else want)
+    del trash, views
+
+
+def test_capsules_that_nobody_took_are_given_back():
+    made = sl.ones(1 << 20)
+    before = sys.getrefcount(made)
+    for _ in range(200):
+        made.__dlpack__()  # 4 MB each, were they copies or kept
+        made.__dlpack__(max_version=(1, 0))
+    gc.collect()
+    assert sys.getrefcount(made) == before
+
+
+def test_exceptions_inside_callbacks_come_out_as_they_are():
+    class Mine(Exception):
+        pass
+
+    def fails(*_):
+        raise Mine("here")
+
+    x, y = np.ones((8, 2), np.float32), np.zeros(8, np.int64)
+    net = sl.nn.Linear(2, 2)
+    optimizer = sl.optim.SGD(net.parameters(), lr=0.1)
+    leaf = sl.ones(2).requires_grad_()
+    leaf.register_hook(fails)
+
+    class Data:
+        def __len__(self):
+            return 4
+
+        def __getitem__(self, i):
+            return fails() if i == 3 else np.float32(i)
+
+    class Calls:
+        begin = fails
+
+    for ask in (
+        lambda: sl.compile(fails)(sl.ones(1)),
+        lambda: sl.grad(fails)(sl.ones(1)),
+        lambda: (leaf * 2).sum().backward(),
+        lambda: sl.cond(sl.tensor(True), fails, fails),
+        lambda: sl.while_loop(fails, lambda s: s, sl.tensor(1)),
+        lambda: sl.scan(fails, sl.tensor(1.0), sl.ones(3)),
+        lambda: sl.recompute(fails, sl.ones(1)),
+        lambda: sl.train.Trainer(net, optimizer, callbacks=[Calls()], quiet=True).fit((x, y)),
+        lambda: sl.train.Trainer(net, optimizer, fails, quiet=True).fit((x, y)),
+        lambda: list(sl.data.Loader(map(fails, [1]), batch=1)),
+        lambda: list(sl.data.Loader([1, 2], batch=1, transform=fails)),
+    ):
+        with pytest.raises(Mine, match="here"):
+            ask()
+    with pytest.raises(sl.Error, match="(?s)sample 3.*Mine"):
+        list(sl.data.Loader(Data(), batch=1, shuffle=False))
+    sl.train.Trainer(net, optimizer, quiet=True).fit((x, y))  # all of it still works
+
+
+INTERRUPTED = """
+    import signal, sys, threading, time, os, numpy as np, starling as sl
+    def soon(): time.sleep(0.3); os.kill(os.getpid(), signal.SIGINT)
+    big = sl.normal((600, 600))
+    step = sl.compile(lambda x: (x @ x).tanh())
+    step(big)
+    threading.Thread(target=soon, daemon=True).start()
+    try:
+        until = time.monotonic() + 60
+        while time.monotonic() < until: big = step(big)
+        sys.exit("not interrupted")
+    except KeyboardInterrupt:
+        pass
+    assert np.isfinite(step(big).numpy()).all()       # the program is as good as before
+    threading.Thread(target=soon, daemon=True).start()
+    try:
+        for batch in sl.data.Loader(iter(lambda: np.float32(1), 0), batch=4, workers=2): pass
+        sys.exit("not interrupted")
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+"""
+
+
+def test_ctrl_c_in_a_step_is_a_keyboard_interrupt(tmp_path):
+    done = run_script(INTERRUPTED, tmp_path)
+    assert done.returncode == 0 and done.stdout.strip() == "interrupted", done.stdout + done.stderr
+
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def mistakes():
+    bad = np.arange(6).reshape(2, 3)[::-1]
+    for ask in (
+        lambda: sl.tensor(object()),
+        lambda: sl.ones(1000) @ sl.ones(999),
+        lambda: sl.ones(3)[7],
+        lambda: sl.from_numpy(bad)["x"],
+        lambda: sl.zeros((HUGE,)),
+        lambda: sl.compile(lambda x: x.nothing)(sl.ones(1000)),
+        lambda: sl.grad(lambda x: 1 / 0)(sl.ones(1000)),
+        lambda: sl.nn.Linear(2, 2)(sl.ones((1000, 3))),
+        lambda: sl.op.conv2d(sl.ones((1, 1, 4, 4)), sl.ones((1, 2, 3, 3))),
+    ):
+        try:
+            ask()
+        except Exception:
+            continue
+        raise AssertionError("no error")
+
+
+def test_mistakes_leave_nothing_behind():
+    for _ in range(300):
+        mistakes()
+    gc.collect()
+    before, objects = resident(), len(gc.get_objects())
+    for _ in range(1500):
+        mistakes()
+    gc.collect()
+    assert len(gc.get_objects()) - objects < 200
+    assert resident() - before < 8 << 20
+
+
+FREE_THREADED = """
+    import sysconfig
+    plain = sysconfig.get_config_var
+    sysconfig.get_config_var = lambda name: 1 if name == "Py_GIL_DISABLED" else plain(name)
+    try:
+        import starling
+    except ImportError as error:
+        print(error)
+"""
+
+
+def test_a_free_threaded_python_is_refused_by_name(tmp_path):
+    done = run_script(FREE_THREADED, tmp_path)
+    assert "free-threaded" in done.stdout and "plain build" in done.stdout, done.stdout + done.stderr

@@ -1,0 +1,113 @@
+"""Networks whose graph changes every step and differs from rank to rank, with gradients averaged while backward() runs.
+
+The law of such training: a step of several ranks is the step of one process on the samples of all of them.
+"""
+
+import numpy as np
+import pytest
+
+from ranks import run_script, starling_program, told_by_ranks
+
+# Every rank walks through other layers in every step; some are used by one rank alone, one by none.
+PROGRAM = """
+    import json, pathlib, sys, numpy as np, starling as sl
+    sl.dist.init()
+    rank, size = sl.dist.rank(), sl.dist.size()
+    REDUCES = {reduces}
+    sl.manual_seed(5)
+    layers = [sl.nn.Linear(4, 4) for _ in range(4)]
+    head = sl.nn.Linear(4, 2)
+    unused = sl.nn.Linear(4, 4)
+    parameters = [p for layer in (*layers, head, unused) for p in layer.parameters()]
+    for i, p in enumerate(parameters): p.name = f"p{{i}}"
+    optimizer = sl.optim.SGD(parameters, lr=0.1)
+    reducer = sl.dist.GradientReducer(parameters) if REDUCES else None
+    data = np.random.default_rng(0)
+    losses = []
+    for step in range(6):
+        # What two ranks do in this step: their samples, and their way through the layers.
+        parts = []
+        for part in range(2):
+            rows = int(data.integers(1, 6))
+            x, y = data.normal(size=(rows, 4)).astype(np.float32), data.integers(0, 2, rows)
+            parts.append((x, y, [int(i) for i in data.permutation(3)[: data.integers(0, 4)]]))
+        def loss_of(x, y, way):
+            h = sl.tensor(x)
+            for i in way: h = layers[i](h).relu() if h.sum().item() > 0 else layers[i](h).tanh()
+            return sl.cross_entropy(head(h), y)
+        mine = parts if size == 1 else [parts[rank]]
+        rows = sum(len(x) for x, _, _ in mine)
+        loss = sum(loss_of(*part) * (len(part[0]) / rows) for part in mine)
+        if REDUCES:
+            with reducer.step(samples=rows): loss.backward()
+        else:
+            loss.backward()
+        assert unused.parameters()[0].grad is None
+        optimizer.step()
+        losses.append(loss.item())
+    weights = [p.numpy().ravel().tolist() for p in parameters]
+    told = [rank, size, weights, reducer.left_early if REDUCES else 0]
+    pathlib.Path(sys.argv[1], f"rank{{rank}}").write_text(json.dumps(told))
+"""
+
+
+def weights(command, tmp_path, reduces=True):
+    return [told[2] for told in told_by_ranks(command, tmp_path, PROGRAM.format(reduces=reduces))]
+
+
+def flat(nested):
+    return np.concatenate([np.asarray(part) for part in nested])
+
+
+def test_two_ranks_step_as_one_process_with_all_samples(tmp_path):
+    if not starling_program():
+        pytest.skip("STARLING_PROGRAM does not name the program `starling`")
+    launch = [starling_program(), "launch", "-n", "2", "--"]
+    (alone,) = weights([], tmp_path)
+    first, second = weights(launch, tmp_path)
+    assert first == second  # to the bit
+    np.testing.assert_allclose(flat(first), flat(alone), rtol=1e-4, atol=1e-6)
+    first, second = weights(launch, tmp_path, reduces=False)  # the control: without exchange the law does not hold
+    assert first != second
+    assert np.abs(flat(first) - flat(alone)).max() > 1e-3
+
+
+FAILS = """
+    import sys, starling as sl
+    sl.dist.init()
+    w = sl.tensor([1.0, 2.0], requires_grad=True); w.name = "w"
+    reducer = sl.dist.GradientReducer([w])
+    try:
+        with reducer.step(samples=1):
+            if sl.dist.rank() == 1: raise ValueError("no gradient from rank one")
+            (w * w).sum().backward()
+    except ValueError as error:
+        print("raised:", error, flush=True); sys.exit(0)
+    except sl.Error as error:
+        print("told:", error, flush=True); sys.exit(0)
+    sys.exit(9)
+"""
+
+
+def test_an_error_inside_a_step_reaches_the_other_ranks(tmp_path):
+    if not starling_program():
+        pytest.skip("STARLING_PROGRAM does not name the program `starling`")
+    done = run_script(FAILS, tmp_path, seconds=60, command=[starling_program(), "launch", "-n", "2", "--"])
+    output = done.stdout + done.stderr
+    assert "raised: no gradient from rank one" in output and "told: " in output, output
+
+
+def test_steps_are_checked():
+    import starling as sl
+
+    w = sl.tensor([1.0, 2.0], requires_grad=True)
+    reducer = sl.dist.GradientReducer([w])
+    with reducer.step(samples=4):
+        (w * w).sum().backward()
+    assert w.grad.tolist() == [2.0, 4.0] and reducer.buckets == 1 and reducer.left_early == 1
+    with pytest.raises(sl.Error, match="begin"):
+        reducer.finish()
+    with pytest.raises(sl.Error, match="at least 0"):
+        reducer.begin(-1)
+    with pytest.raises(sl.Error, match="require gradients"):
+        sl.dist.GradientReducer([sl.ones(2)])
