@@ -37,6 +37,11 @@ STRATEGIES = {
     "easgd": {"strategy": "easgd", "every": 8},
     "easgd, asynchronous": {"strategy": "easgd", "every": 8, "asynchronous": True},
     "hogwild": {"strategy": "hogwild"},
+    "async": {"strategy": "async", "servers": 2},
+    "ssp, staleness 3": {"strategy": "ssp", "servers": 2, "staleness": 3},
+    "downpour, every 4": {"strategy": "downpour", "servers": 2, "n_push": 4, "n_fetch": 4},
+    "sync_server": {"strategy": "sync_server", "servers": 2},
+    "sync_server, 1 backup": {"strategy": "sync_server", "servers": 2, "backups": 1},
 }
 ALONE = "one worker"
 

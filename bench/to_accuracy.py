@@ -10,7 +10,8 @@ summary.json:
 
     used       samples that gradients were computed from and that the model saw, by all workers
     left out   samples that a worker left out to catch up, or whose gradient came too late, of all that were given out
-    behind     the most steps that a worker lay behind the foremost when it began one (asynchronous strategies)
+    behind     the most steps that a worker lay behind the foremost when it began one (asynchronous strategies); with
+               parameter servers, that the slowest lay behind one that read the weights
     seconds    of training and evaluating until the accuracy was reached
 """
 
@@ -84,7 +85,11 @@ def read(args, name, slowed, folder):
     first = next(one for one in log if one["event"] == "train")
     goal = reached(args, folder)
     ranks = summary.get("ranks", [])
-    late = ranks[0]["counters"].get("late_samples", 0) if ranks else 0
+    first_counters = ranks[0]["counters"] if ranks else {}
+    late = first_counters.get("late_samples", 0)
+    if first_counters.get("servers.pushes"):  # counted by key: a push of a worker has several
+        pushes = sum(rank["counters"].get("pushes", 0) for rank in ranks)
+        late = first_counters["servers.late"] / first_counters["servers.pushes"] * pushes * args.batch / len(ranks)
     given = summary["steps"] * args.batch
     left_out = sum(rank["left_out"] for rank in ranks) + late
     return {
@@ -105,7 +110,8 @@ def read(args, name, slowed, folder):
         "used": given - left_out,
         "left_out": left_out,
         "left_out_by_rank": [rank["left_out"] for rank in ranks],
-        "behind": max((rank["counters"].get("most_behind", 0) for rank in ranks), default=0),
+        "behind": max((rank["counters"].get("most_behind", rank["counters"].get("servers.gap.largest", 0)) for rank in ranks),
+                      default=0),
         "best": max((one.get("test_accuracy", 0) for one in log if one["event"] == "eval"), default=0),
         "seconds": (goal["time"] - first["time"]) if goal else None,
     }

@@ -29,6 +29,7 @@ NETS = {net.name: net for net in [
     Net("resnet50", 16, (3, 224, 224), 1000),
     Net("lstm", 16, (100,), 2, vocabulary=10_000),
     Net("gpt", 8, (256,), 65, vocabulary=65, label_per_token=True),
+    Net("gpt2", 16, (1024,), 50304, vocabulary=50304, label_per_token=True),
 ]}
 
 MODES = ["eager", "channels_last", "compile"]  # PyTorch's

@@ -138,19 +138,28 @@ class TransformerBlock(nn.Module):
 
 
 class gpt(nn.Module):
-    def __init__(self):
+    def __init__(self, vocabulary=65, tokens=256, width=384, heads=6, depth=6):
         super().__init__()
         # ours declares the places before the tokens' embedding, which is a module of its own
-        self.place, self.token = nn.Parameter(0.02 * torch.randn(256, 384)), nn.Embedding(65, 384)
-        self.blocks = nn.Sequential(*(TransformerBlock(384, 6) for _ in range(6)))
-        self.norm, self.head = nn.LayerNorm(384), nn.Linear(384, 65, bias=False)
+        self.place, self.token = nn.Parameter(0.02 * torch.randn(tokens, width)), nn.Embedding(vocabulary, width)
+        self.blocks = nn.Sequential(*(TransformerBlock(width, heads) for _ in range(depth)))
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, vocabulary, bias=False)
 
     def forward(self, ids):
         return self.head(self.norm(self.blocks(self.token(ids) + self.place)))
 
 
+class gpt2(gpt):
+    """The head has the weights of the embedding."""
+
+    def __init__(self):
+        super().__init__(50304, 1024, 768, 12, 12)
+        nn.init.normal_(self.token.weight, std=0.02)
+        self.head.weight = self.token.weight
+
+
 BUILDERS = {f.__name__: f for f in [mlp, sae_small, sae_big, lenet, alexnet, alexnet_owt, resnet18, resnet34, resnet50,
-                                    lstm, gpt]}
+                                    lstm, gpt, gpt2]}
 
 
 def build(name: str) -> nn.Module:

@@ -7,7 +7,7 @@ build_packages=(
   libopenblas-openmp-dev
   libprotobuf-dev protobuf-compiler
   libjpeg62-turbo-dev libpng-dev
-  libgloo-dev libopenmpi-dev openmpi-bin
+  libgloo-dev libopenmpi-dev openmpi-bin libzmq3-dev
 )
 # Real data of the examples: pictures; words and their sounds; sayings, for models of letters.
 quickstart_packages=(dataset-fashion-mnist)

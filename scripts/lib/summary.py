@@ -16,6 +16,7 @@ def read_tests(results: pathlib.Path) -> list[tuple[str, str, float, str]]:
     tests = []
     for path in sorted(results.glob("*.xml")):
         preset, _, room = path.stem.partition("_")
+        preset = preset.partition("-")[0]  # tests of a preset run in parts
         for case in ElementTree.parse(path).getroot().iter("testcase"):
             if case.get("result") == "suppressed":  # filtered out or disabled
                 continue

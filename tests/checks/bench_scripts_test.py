@@ -20,6 +20,7 @@ CALLS = {
     "compare_ops.py": ["--program", NOTHING],
     "compare_comm.py": ["--build", "build/release"],
     "strategies.py": ["--build", "build/release"],
+    "layouts.py": ["--build", "build/release"],
     "zero.py": ["--build", "build/release"],
     "to_accuracy.py": ["--build", "build/release"],
     "timeline.py": ["--build", "build/release", "-o", "out.svg"],

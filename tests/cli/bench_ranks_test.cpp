@@ -8,8 +8,6 @@
 namespace starling::testing {
 namespace {
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 Ran bench_of_two(const std::string& arguments) {
   return run_starling("launch -n 2 -- '" + program_path().string() +
                       "' bench mlp --batch 4 --threads 1 --seconds 0.02 " + arguments);

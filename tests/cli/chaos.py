@@ -43,6 +43,8 @@ STRATEGIES = {
     "easgd": "strategy: easgd, every: 4",
     "easgd_async": "strategy: easgd, every: 4, asynchronous: true",
     "backup_workers": "strategy: backup_workers, backups: 1",
+    "zero": "strategy: allreduce, zero: 3",
+    "codec": "strategy: allreduce, codec: one_bit",
 }
 FAULTS = ["kill", "stop", "pause", "pause_all", "slow_disk", "full_disk", "link", "chatty"]
 CAUSES = re.compile(

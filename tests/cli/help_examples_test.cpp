@@ -13,11 +13,10 @@
 namespace starling {
 namespace {
 
+using testing::has;
 using testing::run_shell_in;
 using testing::run_starling;
 using testing::run_starling_in;
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 // The calls that the help of a command ends with.
 std::vector<std::string> examples_of(const std::string& command) {
@@ -203,6 +202,7 @@ const std::vector<std::pair<const char*, const char*>> kTried = {{"train", ""},
                                                                  {"ops", ""},
                                                                  {"inspect graph", ""},
                                                                  {"inspect model", ""},
+                                                                 {"inspect layout", ""},
                                                                  {"inspect run", ""},
                                                                  {"inspect data", ""},
                                                                  {"launch", ""},

@@ -31,6 +31,31 @@ TEST_F(CliInspectJob, ShowsTheGraphOfItsStep) {
   EXPECT_TRUE(!has(forward.out, "assign") && !has(forward.out, "i64") && has(forward.out, "f32[3, ")) << forward.out;
 }
 
+TEST_F(CliInspectJob, ShowsHowItsParametersLieOnAMesh) {
+  const auto split = run_starling("inspect layout " + job() +
+                                  " --rank 1 --set 'distribute={mesh: {model: 2}, layout: singa_feature}'");
+  ASSERT_EQ(split.code, 0) << split.err;
+  for (const char* part : {"mesh data 1 x model 2", "model: dimension 0", "along model:", " for "})
+    EXPECT_TRUE(has(split.out, part)) << part << "\n" << split.out;
+  const auto whole = run_starling("inspect layout " + job() + " --set 'distribute={workers: 2}'");
+  ASSERT_EQ(whole.code, 0) << whole.err;
+  EXPECT_TRUE(has(whole.out, "whole") && !has(whole.out, "along model") && has(whole.out, "all_reduce along data"))
+      << whole.out;
+  EXPECT_EQ(run_starling("inspect layout " + job() + " --rank 9").code, 2);
+  EXPECT_EQ(run_starling("inspect layout " + job() + " --set 'distribute={workers: 2, strategy: local_sgd}'").code, 2);
+}
+
+TEST_F(CliInspectJob, ALayoutThatDoesNotFitItsNetworkIsRefused) {
+  const auto told = [&](const std::string& layout) {
+    const auto ran =
+        run_starling("validate " + job() + " --set 'distribute={mesh: {model: 2}, layout: " + layout + "}'");
+    EXPECT_EQ(ran.code, 2) << ran.out;
+    return ran.err;
+  };
+  EXPECT_TRUE(has(told("{nothing: {model: columns}}"), "matches none of"));
+  EXPECT_TRUE(has(told("{\"*\": {modle: columns}}"), "expected an axis of the mesh"));
+}
+
 TEST_F(CliInspectJob, DataMayBeATableOrAFolderInstead) {
   const auto file = folder_.path() / "table.csv";
   std::ofstream(file) << "size,town\n10,Ulm\n30,Ulm\n,Bonn\n";

@@ -11,9 +11,8 @@ namespace starling {
 namespace {
 
 using testing::file_text;
+using testing::has;
 using testing::run_starling;
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST(CliInspect, PrintsTextThatLoadsBackAtEveryStage) {
   const auto nodes = [](const std::string& stage) {

@@ -9,10 +9,10 @@
 namespace starling {
 namespace {
 
+using testing::has;
 using testing::Ran;
 using testing::run_starling_in;
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 auto lines(const std::string& text) { return std::count(text.begin(), text.end(), '\n'); }
 
 class CliJobErrors : public ::testing::Test {

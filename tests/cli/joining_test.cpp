@@ -11,6 +11,7 @@ class Joining : public testing::TinyJob {
 };
 
 // A rank whose partner never comes; `timeout` sends SIGKILL, and ends with 137, if it does not leave soon.
+// Label: waits
 TEST_F(Joining, ARankThatIsAskedToStopWhileItWaitsForOthersLeavesAtOnce) {
   for (const char* signal : {"INT", "TERM"}) {
     const auto ran = testing::run_shell_in(
@@ -21,6 +22,7 @@ TEST_F(Joining, ARankThatIsAskedToStopWhileItWaitsForOthersLeavesAtOnce) {
 }
 
 // MPI itself waits for a rank that never calls it, and hears no signal meanwhile.
+// Label: waits
 TEST_F(Joining, ARankOfMpiThatIsAskedToStopWhileItWaitsForOthersLeavesAtOnce) {
   if (testing::run_shell_in(folder_.path(), "mpirun --version").code != 0 ||
       !has(testing::run_starling("doctor").out, "MPI"))

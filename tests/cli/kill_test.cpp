@@ -62,6 +62,7 @@ int wait_or_kill(pid_t child, std::chrono::microseconds patience) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+// Label: waits
 TEST_F(CliKill, ARunKilledTwentyTimesEndsWithTheWeightsOfOneThatWasNot) {
   const std::string quiet = write_job("quiet"), disturbed = write_job("disturbed");
   const auto began = Clock::now();

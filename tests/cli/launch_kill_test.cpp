@@ -120,6 +120,7 @@ class LaunchKill : public ::testing::TestWithParam<std::string> {
   testing::TestFolder folder_{"cli-launch-kill"};
 };
 
+// Label: waits
 TEST_P(LaunchKill, ARunWhoseRanksAreKilledInTurnEndsWithTheWeightsOfOneThatWasNot) {
   const std::string quiet = write_job("quiet");
   ASSERT_EQ(testing::run_starling("train '" + quiet + "' --progress off").code, 0);
@@ -138,6 +139,7 @@ TEST_P(LaunchKill, ARunWhoseRanksAreKilledInTurnEndsWithTheWeightsOfOneThatWasNo
   }
 }
 
+// Label: waits
 TEST_P(LaunchKill, WithoutRestartsAllEndWithinFiveSecondsAndTheSameCommandGoesOn) {
   const std::string quiet = write_job("quiet"), job = write_job("killed");
   ASSERT_EQ(testing::run_starling("train '" + quiet + "' --progress off").code, 0);
@@ -155,6 +157,7 @@ TEST_P(LaunchKill, WithoutRestartsAllEndWithinFiveSecondsAndTheSameCommandGoesOn
 }
 
 // The rank is killed as soon as it is seen, mostly before the old run is put aside.
+// Label: waits
 TEST_P(LaunchKill, ARunThatStartsOverNeverGoesOnFromTheOneBeforeIt) {
   const std::string job = write_job("over");
   ASSERT_EQ(testing::run_starling("train '" + job + "' --progress off --set train.epochs=1").code, 0);
@@ -171,6 +174,7 @@ TEST_P(LaunchKill, ARunThatStartsOverNeverGoesOnFromTheOneBeforeIt) {
   EXPECT_FALSE(std::filesystem::exists(run_folder("over") / "checkpoints-before-2")) << log();
 }
 
+// Label: waits
 TEST_P(LaunchKill, WhatWouldEndTheSameWayAgainIsNotRestarted) {
   const std::string job = write_job("other");
   ASSERT_EQ(testing::run_starling("train '" + job + "' --progress off --set train.epochs=1").code, 0);
@@ -182,6 +186,7 @@ TEST_P(LaunchKill, WhatWouldEndTheSameWayAgainIsNotRestarted) {
   EXPECT_EQ(log().find("restart 1"), std::string::npos) << log();
 }
 
+// Label: waits
 TEST_P(LaunchKill, AStopSavesAndTheSameCommandGoesOn) {
   const std::string quiet = write_job("quiet"), job = write_job("stopped");
   ASSERT_EQ(testing::run_starling("train '" + quiet + "' --progress off").code, 0);

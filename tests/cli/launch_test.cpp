@@ -75,6 +75,7 @@ TEST_F(CliLaunch, AWrongCallIsToldBeforeAnythingStarts) {
   }
 }
 
+// Label: waits
 TEST_F(CliLaunch, AProblemOfTheJobIsToldOnceAndThatOfAnotherRankToo) {
   const auto job = file("job.yaml",
                         "model: {name: mlp, hidden: [8]}\n"
@@ -156,6 +157,7 @@ bool appears(const std::filesystem::path& path) {
   return std::filesystem::exists(path);
 }
 
+// Label: waits
 TEST_F(CliLaunch, StopsArePassedOnToRanksThatLeaveInTheirOwnTime) {
   for (const int signal : {SIGINT, SIGTERM}) {
     const auto up = folder_.path() / ("up" + std::to_string(signal));
@@ -174,6 +176,7 @@ TEST_F(CliLaunch, StopsArePassedOnToRanksThatLeaveInTheirOwnTime) {
 }
 
 // Rank 1 never comes.
+// Label: waits
 TEST_F(CliLaunch, StopsAreHeardWhileRanksAreJoining) {
   const auto job = file("job.yaml",
                         "model: {name: mlp}\ndata: {folder: nowhere, batch: 8}\n"

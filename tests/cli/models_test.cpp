@@ -12,9 +12,8 @@ namespace {
 
 using nlohmann::json;
 using testing::file_text;
+using testing::has;
 using testing::run_starling;
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 class CliModels : public ::testing::Test {
  protected:

@@ -14,10 +14,9 @@ namespace {
 
 using nlohmann::json;
 using testing::file_text;
+using testing::has;
 using testing::Ran;
 using testing::run_starling;
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 class CliOwnData : public ::testing::Test {
  protected:

@@ -8,9 +8,8 @@ namespace starling {
 namespace {
 
 using testing::file_text;
+using testing::has;
 using testing::run_starling;
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 class CliPlot : public ::testing::Test {
  protected:

@@ -30,6 +30,8 @@ inline std::string file_text(const std::filesystem::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
+inline bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
 // Runs a command line of the shell, with the program in the PATH, in a folder, and waits.
 inline Ran run_shell_in(const std::filesystem::path& where, const std::string& line) {
   const TestFolder folder("cli-run");

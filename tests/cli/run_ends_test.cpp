@@ -10,9 +10,8 @@ namespace starling {
 namespace {
 
 using testing::file_text;
+using testing::has;
 using testing::run_starling_in;
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 // How runs end, and what the same command does afterwards.
 class CliRunEnds : public ::testing::Test {

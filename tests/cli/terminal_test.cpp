@@ -12,9 +12,8 @@
 namespace starling {
 namespace {
 
+using testing::has;
 using testing::run_shell_in;
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 // Characters of the longest line; those of UTF-8 begin with a byte that continues none.
 std::size_t widest(const std::string& text) {

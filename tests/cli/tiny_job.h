@@ -31,6 +31,4 @@ class TinyJob : public ::testing::Test {
   TestFolder folder_;
 };
 
-inline bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 }  // namespace starling::testing

@@ -6,9 +6,8 @@
 namespace starling {
 namespace {
 
+using testing::has;
 using testing::run_starling;
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST(CliUsage, AloneItShowsItsHelp) {
   const auto ran = run_starling("");

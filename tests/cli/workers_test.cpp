@@ -8,8 +8,6 @@
 namespace starling::testing {
 namespace {
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 class CliWorkers : public ::testing::Test {
  protected:
   void SetUp() override {

@@ -8,6 +8,7 @@
 #include "starling/ops/api/random.h"
 #include "starling/ops/def/apply.h"
 #include "starling/tensor/bytes.h"
+#include "starling/train/loop/autocast.h"
 
 namespace starling::cli {
 namespace {
@@ -58,6 +59,7 @@ std::string input_name(std::size_t i) {
 BenchNet::BenchNet(const BenchOptions& options)
     : train_(options.phase == "train"),
       eager_(options.mode == "eager"),
+      precision_(as_usage([&] { return parse_precision(options.precision); })),
       recipe_(find_recipe(options)),
       net_(make_net(recipe_, options)),
       batch_(make_batch(recipe_, options)),
@@ -79,12 +81,19 @@ BenchNet::BenchNet(const BenchOptions& options)
 TensorList BenchNet::body(std::span<const Tensor> fields) {
   if (!train_) {
     const NoGrad no_grad;
+    const train::Autocast autocast(precision_);
     return {(*net_)(fields[0])};
   }
-  const Tensor error = zoo::loss(recipe_, *net_, fields);
+  const Tensor error = loss_of(fields);
   error.backward();
   optimizer_.step();
   return {error};
+}
+
+Tensor BenchNet::loss_of(std::span<const Tensor> fields) {
+  const train::Autocast autocast(precision_);
+  const Tensor loss = zoo::loss(recipe_, *net_, fields);
+  return is_half(loss.dtype()) ? cast(loss, DType::f32) : loss;
 }
 
 graph::TraceFn BenchNet::function() {
@@ -93,7 +102,7 @@ graph::TraceFn BenchNet::function() {
 
 graph::TraceFn BenchNet::gradients() {
   return [this](std::span<const Tensor> in) {
-    const Tensor error = zoo::loss(recipe_, *net_, in);
+    const Tensor error = loss_of(in);
     TensorList all{error};
     for (const auto& gradient : starling::gradients({&error, 1}, net_->parameters())) all.push_back(gradient);
     return all;

@@ -11,6 +11,7 @@
 #include "starling/nn/module.h"
 #include "starling/optim/sgd.h"
 #include "starling/runtime/compile.h"
+#include "starling/train/loop/precision.h"
 #include "starling/zoo/zoo.h"
 
 namespace starling::cli {
@@ -21,6 +22,7 @@ struct BenchOptions {
   int threads = 0;         // 0: all cores
   std::string device = "cpu";
   std::string dtype = "f32";
+  std::string precision = "f32";  // of products and convolutions, as train.precision of a job
   std::string phase = "train";
   std::string mode = "compiled";
   double seconds = 2;
@@ -60,11 +62,13 @@ class BenchNet {
 
  private:
   TensorList body(std::span<const Tensor> fields);
+  Tensor loss_of(std::span<const Tensor> fields);
   Tensor step_of_rank(std::span<const Tensor> fields);
   std::span<const Tensor> fields() const { return {batch_.data(), batch_.size()}; }
 
   bool train_;
   bool eager_;
+  Precision precision_;
   zoo::Recipe recipe_;
   std::shared_ptr<nn::Module> net_;
   TensorList batch_;

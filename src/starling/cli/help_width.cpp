@@ -11,7 +11,6 @@ namespace starling::cli {
 namespace {
 
 constexpr std::size_t kDescription = 30;  // column where CLI11 begins descriptions
-constexpr std::size_t kLeastText = 20;    // columns that a description needs to be broken
 
 // Column in which the rest of a line goes on.
 std::size_t indent_of(const std::string& line) {
@@ -21,32 +20,9 @@ std::size_t indent_of(const std::string& line) {
 
 }  // namespace
 
-std::size_t text_width(const std::string& text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xc0) != 0x80; }));  // UTF-8
-}
-
 std::string fitted(const std::string& line, std::size_t indent) {
   const std::size_t columns = help_columns();
   return columns == 0 ? line : wrapped(line, columns, indent);
-}
-
-std::string wrapped(const std::string& line, std::size_t columns, std::size_t indent) {
-  if (text_width(line) <= columns || indent + kLeastText > columns) return line;
-  std::string made = line.substr(0, indent), row = made;
-  std::istringstream words(line.substr(indent));
-  bool begins = true;
-  for (std::string word; words >> word; begins = false) {
-    if (!begins && text_width(row) + 1 + text_width(word) > columns) {
-      made += '\n';
-      row = std::string(indent, ' ');
-      made += row;
-      begins = true;
-    }
-    made += (begins ? "" : " ") + word;
-    row += (begins ? "" : " ") + word;
-  }
-  return made;
 }
 
 std::size_t help_columns() {

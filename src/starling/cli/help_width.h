@@ -3,20 +3,15 @@
 #include <cstddef>
 #include <string>
 
-namespace starling::cli {
+#include "starling/base/wrap.h"
 
-// Characters of a text of UTF-8.
-std::size_t text_width(const std::string& text);
+namespace starling::cli {
 
 // Columns to write help and tables in: $COLUMNS, else those of the terminal; 0 if the output is no terminal.
 std::size_t help_columns();
 
 // Columns of the terminal behind a descriptor; 0 if it is none.
 std::size_t terminal_columns(int descriptor);
-
-// Breaks a line that is longer between words; the rest goes on in column `indent`, up to which it stays as it is. A
-// line with less than 20 columns left is not broken, nor is any where there are 0.
-std::string wrapped(const std::string& line, std::size_t columns, std::size_t indent);
 
 // wrapped() for the columns of this terminal; the line itself if there is none.
 std::string fitted(const std::string& line, std::size_t indent);

@@ -132,7 +132,7 @@ void print_timing(const BenchArguments& options, const BenchNet& net, const Benc
                                    {"batch", net.batch()},
                                    {"threads", num_threads()},
                                    {"device", options.device},
-                                   {"dtype", options.dtype},
+                                   {"dtype", options.precision == "f32" ? options.dtype : options.precision},
                                    {"phase", options.phase},
                                    {"mode", options.mode},
                                    {"step_ms", timing.step_ms},
@@ -293,6 +293,8 @@ void register_command_bench(cli::Commands& into) {
   app.add_option("--threads", o.threads, "0: all")->check(CLI::Range(0, 1024));
   app.add_option("--device", o.device, "cpu or cuda")->capture_default_str();
   app.add_option("--dtype", o.dtype, "f32 or f64")->capture_default_str();
+  app.add_option("--precision", o.precision, "What products and convolutions compute in: f32, bf16 or f16")
+      ->capture_default_str();
   app.add_option("--phase", o.phase, "forward or train")
       ->check(CLI::IsMember({"forward", "train"}))
       ->capture_default_str();

@@ -17,6 +17,7 @@
 #include "starling/dist/comm/gpu/nccl_comm.h"
 #include "starling/dist/comm/transport/gloo_comm.h"
 #include "starling/dist/comm/transport/mpi_comm.h"
+#include "starling/dist/ps/wire.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/def/registry.h"
 #include "starling/tensor/device_memory.h"
@@ -94,6 +95,7 @@ void tell_comm() {
   line("ranks",
        fmt::format("threads, {}, {}", has_gloo() ? "Gloo (TCP)" : "no Gloo (apt install libgloo-dev, then build again)",
                    dist::has_mpi() ? "MPI" : "no MPI (apt install libopenmpi-dev openmpi-bin, then build again)"));
+  line("servers", dist::ps::has_wire() ? "ZeroMQ" : "no ZeroMQ (apt install libzmq3-dev, then build again)");
 }
 
 int run_doctor(const CommCheck& comm) {

@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,12 +11,15 @@
 #include "starling/cli/job_file.h"
 #include "starling/dist/launch/secret.h"
 #include "starling/dist/launch/supervisor.h"
+#include "starling/dist/strategy/server_rule.h"
+#include "starling/train/job/job_servers.h"
 
 namespace starling::cli {
 namespace {
 
 struct LaunchArguments {
   int ranks = 0;
+  int servers = 0;
   std::string hosts;
   std::string backend;
   std::string address;
@@ -52,18 +56,23 @@ JobFile job_file(const std::vector<std::string>& command) {
 
 std::string this_program() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
 
-std::vector<dist::RankSlot> slots_of(const LaunchArguments& options) {
+void expect_ranks(const LaunchArguments& options) {
+  if (options.hosts.empty() && options.ranks < 1)
+    throw UsageError("[launch] expected the number of ranks, -n 1 or more (or --hosts), got none");
+}
+
+// `servers`: processes beside those of -n.
+std::vector<dist::RankSlot> slots_of(const LaunchArguments& options, int servers) {
   if (options.hosts.empty()) {
-    if (options.ranks < 1)
-      throw UsageError("[launch] expected the number of ranks, -n 1 or more (or --hosts), got none");
-    return dist::assign_ranks(options.ranks, {{"", options.ranks}}).value();
+    const int all = options.ranks + servers;
+    return dist::assign_ranks(all, {{"", all}}).value();
   }
   return as_usage([&] {
     const auto hosts =
         dist::parse_hosts(read_file(std::filesystem::path(options.hosts), 1 << 20).value(), options.hosts);
     int slots = 0;
     for (const auto& host : hosts.value()) slots += host.slots;
-    return dist::assign_ranks(options.ranks > 0 ? options.ranks : slots, *hosts).value();
+    return dist::assign_ranks(options.ranks > 0 ? options.ranks + servers : slots, *hosts).value();
   });
 }
 
@@ -77,7 +86,6 @@ void expect_backend(const std::string& backend) {
 int run_launch(const LaunchArguments& options) {
   dist::LaunchOptions launch_options{
       .argv = options.command,
-      .slots = slots_of(options),
       .address = options.address,
       .secret = as_usage([&] { return dist::read_secret(options.secret_file); }),
       .backend = options.backend,
@@ -88,12 +96,37 @@ int run_launch(const LaunchArguments& options) {
         return dist::LaunchOptions::Stop{stop_signal, stops};
       }};
   expect_backend(options.backend);
+  expect_ranks(options);
+  std::optional<train::Job> job;
+  int servers = 0;
+  bool goes_on = false;  // without some of its workers
+  bool backups = false;  // without a server
+  if (is_program(options) && options.servers > 0)
+    throw UsageError("[launch] expected --servers with a job, whose last ranks are servers, got a program");
   if (!is_program(options)) {
     auto& argv = launch_options.argv;
     if (argv[0] == "train") argv.erase(argv.begin());
     if (argv.empty()) throw UsageError("[launch] expected a job file, as in `starling launch -n 2 job.yaml`, got none");
-    load_job(job_file(argv));
+    if (options.servers > 0) {
+      argv.insert(argv.begin() + 1, {"--set", fmt::format("distribute.servers={}", options.servers)});
+    }
+    job = load_job(job_file(argv));
+    servers = static_cast<int>(job->distribute.server_count());
+    const dist::StrategyMaker maker = job->distribute.strategy.make();
+    const dist::ServerRule* rule = dist::server_rule(maker);
+    goes_on = rule != nullptr && rule->goes_on();
+    backups = job->distribute.server_backups;
     argv.insert(argv.begin(), {this_program(), "train"});
+  }
+  launch_options.slots = slots_of(options, servers);
+  if (servers > 0) static_cast<void>(train::workers_among(*job, static_cast<int>(launch_options.slots.size())));
+  const int workers = static_cast<int>(launch_options.slots.size()) - servers;
+  for (int rank = 1; goes_on && rank < workers; ++rank) launch_options.spare.push_back(rank);
+  for (int rank = workers; backups && rank < workers + servers; ++rank) launch_options.spare.push_back(rank);
+  for (dist::RankSlot& slot : launch_options.slots) {
+    if (servers == 0) continue;
+    slot.role =
+        slot.rank < workers ? fmt::format("worker {}", slot.rank) : fmt::format("server {}", slot.rank - workers);
   }
   std::signal(SIGINT, on_stop);
   std::signal(SIGTERM, on_stop);
@@ -109,6 +142,8 @@ void register_command_launch(cli::Commands& into) {
   auto [app, o] = into.add<cli::LaunchArguments>(
       "launch", "Runs a job as several processes and watches over them",
       {{"launch -n 4 job.yaml", "trains with 4 ranks on this host; what follows the job goes to `starling train`"},
+       {"launch -n 4 --servers 2 job.yaml --set distribute.strategy=ssp --set train.folder=runs/ssp",
+        "4 workers and 2 parameter servers"},
        {"launch -n 2 --max-restarts 3 job.yaml --set train.epochs=5",
         "resumes from the last checkpoint when a rank dies"},
        {"launch --hosts hosts.txt job.yaml", "ranks on the hosts of a file with lines `host slots=k`, through ssh"},
@@ -117,6 +152,9 @@ void register_command_launch(cli::Commands& into) {
   o.app = &app;
   app.positionals_at_end();
   app.add_option("-n,--ranks", o.ranks, "Number of processes; with --hosts: at most, and by default, all slots");
+  app.add_option("--servers", o.servers,
+                 "Number of parameter servers, processes beside those of -n (else distribute.servers of the job)")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--hosts", o.hosts, "File with lines `host slots=k`");
   app.add_option("--backend", o.backend, "auto, shared or gloo (ranks over MPI are started by mpirun or srun)");
   app.add_option("--address", o.address,
