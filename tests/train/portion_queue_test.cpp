@@ -125,5 +125,16 @@ TEST(PortionQueue, WhoHasNothingLeftStepsAsideAndThenIsToldOfTheEnd) {
   EXPECT_EQ(q.queue.next(0).kind, Kind::end);
 }
 
+// A worker's loader reads ahead: its question may arrive after the worker has left.
+TEST(PortionQueue, AQuestionAfterTheEndBringsNobodyBack) {
+  Queue q({.workers = 1});
+  EXPECT_TRUE(q.queue.join(0));
+  EXPECT_FALSE(q.queue.left(0ms));
+  q.queue.finish();
+  q.queue.leave(0, "{}");
+  EXPECT_EQ(q.queue.next(0).kind, Kind::end);
+  EXPECT_TRUE(q.queue.left(0ms));
+}
+
 }  // namespace
 }  // namespace starling::train

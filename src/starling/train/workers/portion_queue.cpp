@@ -85,8 +85,8 @@ bool PortionQueue::join(int worker) {
 PortionAnswer PortionQueue::next(int worker) {
   const std::scoped_lock lock(mutex_);
   Worker& own = workers_.at(static_cast<std::size_t>(worker));
-  own.gone = false;  // one that was taken for lost is back
-  if (ended_) return {.kind = PortionAnswer::Kind::end};
+  if (ended_) return {.kind = PortionAnswer::Kind::end};  // also to a loader that reads ahead of a worker that has left
+  own.gone = false;                                       // one that was taken for lost is back
   if (!opened_) return {};
   if (const auto number = choose(worker)) {
     outstanding_[*number] = worker;
