@@ -136,5 +136,18 @@ TEST(PortionQueue, AQuestionAfterTheEndBringsNobodyBack) {
   EXPECT_TRUE(q.queue.left(0ms));
 }
 
+// A worker that comes back from a pause may hear that another one is a step ahead; it still owes that step.
+TEST(PortionQueue, InTurnTheClockOfAPortionIsItsStep) {
+  for (const bool in_turn : {true, false}) {
+    Queue q({.workers = 2, .in_turn = in_turn});
+    for (std::int64_t step = 0; step < 3; ++step) {
+      PortionNote note = done(q.take(1));
+      note.clock = step + 1;
+      q.queue.done(1, note);
+    }
+    EXPECT_EQ(q.queue.next(0).clock, in_turn ? 0 : 3);
+  }
+}
+
 }  // namespace
 }  // namespace starling::train

@@ -92,7 +92,9 @@ PortionAnswer PortionQueue::next(int worker) {
     outstanding_[*number] = worker;
     own.paused = own.settled = std::min(own.paused, pauses_ - 1);  // it may keep something back again
     const double lr = opening_.rate ? opening_.rate(*number / options_.workers) : 0;
-    return {.kind = PortionAnswer::Kind::portion, .portion = *number, .lr = lr, .clock = clock_};
+    // In turn the step is the clock: the foremost worker's would leave out clocks that the others wait for.
+    const std::int64_t clock = options_.in_turn ? *number / options_.workers : clock_;
+    return {.kind = PortionAnswer::Kind::portion, .portion = *number, .lr = lr, .clock = clock};
   }
   if (own.paused == pauses_) return {};
   own.paused = pauses_;
