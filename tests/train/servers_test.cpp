@@ -125,7 +125,6 @@ TEST_F(ServersJob, DownpourPushesAndFetchesWhenItSays) {
   EXPECT_LT(result.summary.loss, 2.3);
 }
 
-// Label: full
 TEST_F(ServersJob, EvaluatesAndSavesWhatTheServersHoldAndGoesOnFromIt) {
   for (const char* strategy : {"async", "ssp", "sync_server", "downpour"}) {
     const std::string distribute = "distribute={workers: 2, servers: 2, strategy: " + std::string(strategy) + "}";

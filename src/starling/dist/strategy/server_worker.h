@@ -37,7 +37,7 @@ class ServerWorker final : public RankStrategy {
   void push_kept(std::int64_t clock);
   void add_up(const GradientStep& step);
   void descend(std::span<const NamedTensor> gradients) const;
-  bool fetches_at(std::int64_t clock) const { return aside_ || clock % rule_.n_fetch == 0; }
+  bool fetches_at(std::int64_t clock) const { return aside_ || fetches_ == 0 || clock % rule_.n_fetch == 0; }
 
   std::string kind_;
   ServerRule rule_;
@@ -49,7 +49,7 @@ class ServerWorker final : public RankStrategy {
   std::vector<NamedTensor> kept_;  // sums of gradients that are not pushed yet; empty: each is pushed at once
   double kept_weight_ = 0;
   std::int64_t kept_steps_ = 0;
-  bool aside_ = true;       // nobody waits for it
+  bool aside_ = false;      // nobody waits for it; from its first hello on, others do
   std::int64_t clock_ = 0;  // of the last step
   std::int64_t steps_ = 0, pushes_ = 0, fetches_ = 0, not_finite_ = 0;
 };
