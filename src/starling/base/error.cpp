@@ -1,5 +1,7 @@
 #include "starling/base/error.h"
 
+#include <fmt/format.h>
+
 #include "starling/base/thread_context.h"
 
 namespace starling {
@@ -15,6 +17,8 @@ std::string with_rank(const std::string& message) {
 Error::Error(const std::string& message) : std::runtime_error(with_rank(message)) {}
 
 void set_thread_rank(int rank) { thread_context().rank = rank; }
+
+void fail_with(fmt::string_view format, fmt::format_args args) { throw Error(fmt::vformat(format, args)); }
 
 int thread_rank() { return thread_context().rank; }
 

@@ -21,9 +21,12 @@ class Error : public std::runtime_error {
 void set_thread_rank(int rank);
 int thread_rank();
 
+// What fail() does, compiled once instead of for every list of arguments.
+[[noreturn, gnu::cold]] void fail_with(fmt::string_view format, fmt::format_args args);
+
 template <class... Args>
-[[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) {
-  throw Error(fmt::format(format, std::forward<Args>(args)...));
+[[noreturn, gnu::cold]] void fail(fmt::format_string<Args...> format, Args&&... args) {
+  fail_with(format, fmt::make_format_args(args...));
 }
 
 template <class... Args>
