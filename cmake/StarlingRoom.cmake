@@ -146,7 +146,9 @@ function(starling_generate_registry name dir out)
       "${dir}/strategy/kinds/*.cpp" "strategy" g)
     starling_registry_file(starling::dist dist_codecs "register_codecs" "CodecKinds" "starling/dist/codec/codec_kinds.h"
       "${dir}/codec/kinds/*.cpp" "codec" h)
-    list(APPEND gen ${g} ${h})
+    starling_registry_file(starling::dist dist_backends "register_comm_backends" "CommBackends" "starling/dist/comm/backend.h"
+      "${dir}/comm/kinds/*.cpp" "comm" i)
+    list(APPEND gen ${g} ${h} ${i})
   elseif(name STREQUAL "train")
     starling_registry_file(starling::train train_kernels "register_train_kernels" "kernels::KernelTable" "starling/kernels/kernel_table.h"
       "${dir}/families/*.cpp" "train" gen)

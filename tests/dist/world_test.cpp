@@ -270,12 +270,6 @@ TEST(World, OfAProcessWithoutLauncherHasOneRank) {
   world.report_failure("nobody listens");
 }
 
-TEST(WorldBackends, AreKnownByName) {
-  EXPECT_EQ(parse_world_backend(""), WorldBackend::automatic);
-  EXPECT_EQ(parse_world_backend("gloo"), WorldBackend::gloo);
-  EXPECT_TRUE(contains(error_of([] { parse_world_backend("glue"); }), "(auto, shared, gloo, mpi), got 'glue'"));
-}
-
 TEST(HostMaps, NumberHostsInTheOrderOfTheirFirstRanks) {
   const std::vector<int> host_of = number_hosts({"b", "a", "b", "c", "a"});
   EXPECT_EQ(host_of, (std::vector<int>{0, 1, 0, 2, 1}));
