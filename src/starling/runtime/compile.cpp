@@ -31,21 +31,6 @@ Tensor with_rows(const Tensor& argument, std::int64_t rows) {
   return Tensor(std::move(impl));
 }
 
-// Options as programs take them. The users' struct has the same fields in the open: only a plain aggregate can be
-// written with designators.
-graph::ProgramOptions program_options(const CompileOptions& options, int threads) {
-  return {.disable = options.disable,
-          .threads = threads,
-          .reuse_memory = options.reuse_memory,
-          .reference_only = options.reference_only,
-          .check_aliases = options.check_aliases,
-          .memory_budget = options.memory_budget,
-          .branches = options.branches,
-          .overlap = options.overlap,
-          .bucket_bytes = options.bucket_bytes,
-          .first_bucket_bytes = options.first_bucket_bytes};
-}
-
 // A strategy may have given variables the slots of earlier programs, in place of those that the trace has made.
 void take_slots(std::span<const Tensor> variables, std::vector<Tensor>& slots, graph::Graph& graph) {
   for (std::size_t i = 0; i < variables.size(); ++i) {
@@ -173,7 +158,7 @@ CompiledFunction::Entry& CompiledFunction::entry_for(std::span<const Tensor> arg
   }
   const auto built = Clock::now();
   entry->program = state_->strategy->build(entry->traced.graph, Container::of(entry->traced.graph),
-                                           {.program = program_options(state_->options, threads),
+                                           {.program = runtime::program_options(state_->options, threads),
                                             .arguments = arguments.size(),
                                             .world = state_->options.world});
   entry->times.build_ms = milliseconds_since(built);

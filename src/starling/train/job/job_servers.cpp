@@ -10,6 +10,7 @@
 
 #include "starling/base/as_rank.h"
 #include "starling/base/error.h"
+#include "starling/base/make_thread.h"
 #include "starling/base/parallel.h"
 #include "starling/dist/comm/threads/threads_comm.h"
 #include "starling/dist/launch/hosts.h"
@@ -238,7 +239,7 @@ class ServedProcess {
     meet_backups("");
     meet(pool->address());
     const JobData data = load_job_data(job_);
-    std::thread worker([&] {
+    std::thread worker = make_thread(thread_context().inherited(), [&] {
       try {
         work(data, buffers);
       } catch (const std::exception&) {  // told to the leader
@@ -326,7 +327,8 @@ TrainResult train_with_servers(const Job& job, const TrainOptions& options) {
       errors[static_cast<std::size_t>(worker)] = std::current_exception();
     }
   };
-  for (int worker = 0; worker < meeting.workers; ++worker) workers.emplace_back(run, worker);
+  for (int worker = 0; worker < meeting.workers; ++worker)
+    workers.push_back(make_thread({.rank = worker}, [&run, worker] { run(worker); }));
   TrainResult result;
   std::exception_ptr failed;
   try {
