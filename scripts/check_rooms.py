@@ -12,6 +12,8 @@ Rules, each printed with file, line and name:
                    is found in every room by one name; ops that a file registers by name are looked up where they are defined
   second-definition  a type is defined twice in one namespace, which no linker notices
   door             starling.h, with all that its headers include, shows users no header of kernels
+  pronoun          a comment begins with the thing that it describes, not with What, Who, This, Those, Its, Nobody and the
+                   like: a stranger does not know what they stand for
   long-file        a file over 500 lines has more than one subject (a warning, not a failure)
 """
 
@@ -205,8 +207,23 @@ def check_file(source: pathlib.Path, tree: pathlib.Path, allowed: dict[str, set[
             yield from check_include(file, line, content, room, allowed)
             yield from check_optional(file, line, content)
     yield from check_op_table(file, text, ops)
+    yield from check_comments(file, text)
     if text.count("\n") > LONG:
         yield Finding(file, LONG + 1, "long-file", f"{text.count(chr(10))} lines: does it still have one subject?")
+
+
+PRONOUN = re.compile(
+    r"\s*//\s*(What|Whatever|Who|Whoever|Whose|Whom|This|That|These|Those|It|Its|They|Them|Their|Nobody|Somebody|We|Our)\b"
+)
+
+
+def check_comments(file: pathlib.Path, text: str):
+    before = ""
+    for line, content in enumerate(text.split("\n"), 1):
+        begins = PRONOUN.match(content)
+        if begins and not before.startswith("//"):
+            yield Finding(file, line, "pronoun", f'a comment that begins with "{begins[1]}": begin with the thing')
+        before = content.lstrip()
 
 
 OPEN = re.compile(r"(?:inline )?namespace ?([\w:]*) ?\{")

@@ -225,6 +225,15 @@ class CheckRooms(unittest.TestCase):
         changes = {"src/starling/README.md": rooms, "src/starling/ops/add.h": GOOD["src/starling/ops/add.h"] + line}
         self.refuses(changes, "ops/add.h:3: error [door] starling.h shows users starling/kernels/kernel.h")
 
+    def test_refuses_a_comment_that_begins_with_a_pronoun(self):
+        for word in ("What is", "Those of", "Its owner", "Nobody"):
+            code = f"int a = 1;  // that of b\n  // {word} nice.\nint b = 2;\n"
+            self.refuses({"src/starling/base/bad.h": code}, f'bad.h:2: error [pronoun] a comment that begins with "{word.split()[0]}"')
+
+    def test_accepts_a_pronoun_within_a_comment_and_words_that_begin_like_one(self):
+        code = "// Number of\n// This many.\nint a = 1;\n// Itself first.\n"
+        self.accepts({"src/starling/base/good.h": code, "tests/base/good_test.cpp": code})
+
     def test_warns_of_a_long_file(self):
         self.assertIn("base/long.h:501: warning [long-file]", self.accepts({"src/starling/base/long.h": "//\n" * 501}))
 

@@ -39,7 +39,7 @@ struct CommBackend {
   std::string_view title;      // for messages: "Gloo (TCP)"
   int order = 0;               // in lists; of several that would do, the automatic choice is the smallest
   bool one_host = false;       // connects processes of one host, in memory, where all-reduces take no algorithm
-  std::string_view missing{};  // what a build lacks without it, and the packages that bring it; empty: always there
+  std::string_view missing{};  // name of the library and the packages that bring it; empty: always there
   bool (*built)() = nullptr;   // true if this build has it; null: always
   // Collective. The store is used by nothing else; null for a backend with starters.
   std::unique_ptr<Comm> (*make)(const std::shared_ptr<Store>& store, const BackendOptions& options) = nullptr;
@@ -70,7 +70,7 @@ const CommBackends& comm_backends();  // made from the files in comm/kinds
 // Names of the backends that `which` keeps, in order; null: all. Choices begin with "auto".
 std::vector<std::string> backend_names(bool (*which)(const CommBackend&) = nullptr);
 std::vector<std::string> backend_choices(bool (*which)(const CommBackend&) = nullptr);
-bool for_launchers(const CommBackend& backend);             // its ranks can be started by `starling launch`
+bool for_launchers(const CommBackend& backend);             // ranks can be started by `starling launch`
 std::string either(const std::vector<std::string>& names);  // "auto, shared or gloo"
 
 // Backend of that name; null for "auto" and "". An unknown name throws Error with all names.

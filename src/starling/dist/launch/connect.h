@@ -42,7 +42,8 @@ HostMap exchange_hosts(const RankInfo& info, Store& store, const std::string& id
 
 struct ConnectedWorld {
   std::unique_ptr<Comm> comm{};
-  std::string backend{};  // its name; shared+gloo, shared+mpi: the first inside hosts, the other between them
+  std::string
+      backend{};  // name of the backend; shared+gloo, shared+mpi: the first inside hosts, the other between them
   HostMap hosts;
 };
 

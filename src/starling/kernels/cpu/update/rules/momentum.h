@@ -9,7 +9,7 @@ namespace starling::kernels {
 template <class T>
 struct MomentumNumbers {
   T factor, lr, l2, momentum;
-  T of_g, of_v;  // direction: of_g · g + of_v · v
+  T of_g, of_v;  // the weight moves along of_g · g + of_v · v: with Nesterov g + momentum · v, else v
   bool has_state;
 
   MomentumNumbers(const op::MomentumUpdateAttrs& a, const op::UpdateMoment& now)
