@@ -8,6 +8,7 @@
 #include "starling/kernels/eager.h"
 #include "starling/ops/def/apply.h"
 #include "starling/runtime/execution/executable.h"
+#include "starling/runtime/user_options.h"
 
 namespace starling {
 namespace {
