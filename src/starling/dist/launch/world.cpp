@@ -226,7 +226,7 @@ World join_world(const dist::ProcessFlags& flags, const WorldOptions& options) {
           "to this build, got none",
           world.info.starter);
     joining.meet_at(world.info.address, dist::read_secret(options.secret_file, joining.variables),
-                    world.leads() && !launched);
+                    world.leads() && !joining.launched);
   }
   auto connected = connect_world(world.info, with_prefix(world.store, "connect"), joining.connect, std::move(met));
   world.backend = std::move(connected.backend);
