@@ -56,7 +56,7 @@ void run_ranks(std::span<const std::unique_ptr<Comm>> comms, FunctionRef<void(Co
   std::vector<std::jthread> threads;
   for (const auto& comm : comms) {
     const ThreadContext as_rank{.rank = comm->rank()};
-    threads.emplace_back(make_thread(as_rank, [&failure, &body, &comm] { run_rank(*comm, body, failure); }));
+    threads.push_back(make_thread<std::jthread>(as_rank, [&failure, &body, &comm] { run_rank(*comm, body, failure); }));
   }
   threads.clear();
   failure.rethrow();
