@@ -110,8 +110,11 @@ function(starling_generate_registry name dir out)
     starling_registry_file(starling ops "register_op_families" "OpRegistry" "starling/ops/def/registry.h" "${dir}/families/*.cpp" "ops" gen)
   elseif(name STREQUAL "kernels")
     set(devices reference cpu)
+    set(codes "")
     if(STARLING_CUDA)
       list(APPEND devices cuda)
+      starling_registry_file(starling::cuda kernels_updates "register_update_codes" "UpdateCodes" "starling/kernels/cuda/update_code.h"
+        "${dir}/cuda/updates/*.cpp" "update_code" codes)
     endif()
     starling_registry_file(starling::kernels kernels_blocks "register_cpu_blocks" "BlockTable" "starling/kernels/cpu/simd/block.h"
       "${dir}/cpu/blocks/*.cpp" "block" gen)
@@ -120,6 +123,7 @@ function(starling_generate_registry name dir out)
         "${dir}/${device}/families/*.cpp" "${device}" g)
       list(APPEND gen ${g})
     endforeach()
+    list(APPEND gen ${codes})
   elseif(name STREQUAL "graph")
     starling_registry_file(starling::graph graph_passes "register_passes" "PassTable" "starling/graph/pass.h" "${dir}/passes/*.cpp" "pass" gen)
   elseif(name STREQUAL "zoo")
@@ -146,7 +150,9 @@ function(starling_generate_registry name dir out)
       "${dir}/strategy/kinds/*.cpp" "strategy" g)
     starling_registry_file(starling::dist dist_codecs "register_codecs" "CodecKinds" "starling/dist/codec/codec_kinds.h"
       "${dir}/codec/kinds/*.cpp" "codec" h)
-    list(APPEND gen ${g} ${h})
+    starling_registry_file(starling::dist dist_backends "register_comm_backends" "CommBackends" "starling/dist/comm/backend.h"
+      "${dir}/comm/kinds/*.cpp" "comm" i)
+    list(APPEND gen ${g} ${h} ${i})
   elseif(name STREQUAL "train")
     starling_registry_file(starling::train train_kernels "register_train_kernels" "kernels::KernelTable" "starling/kernels/kernel_table.h"
       "${dir}/families/*.cpp" "train" gen)
@@ -161,12 +167,13 @@ endfunction()
 
 # The update rules found in ops/updates, as lists that definitions and kernels are made from: update_rules.gen.h calls a
 # function for the attributes of each, update_numbers.gen.h has the constants of their vector kernels in one variant,
-# update_vectors-inl.gen.h includes those kernels. <a_rule>.h defines <ARule>UpdateAttrs and <ARule>Numbers.
+# update_vectors-inl.gen.h includes those kernels, once for every instruction set, with STARLING_UPDATE_VECTORS defined.
+# <a_rule>.h defines <ARule>UpdateAttrs and <ARule>Numbers.
 function(starling_update_lists)
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/generated)
   set(head "// Generated from the rules found in ops/updates; do not edit.\n")
   file(GLOB files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/starling/ops/updates/*.h)
-  foreach(list definitions calls constants vectors numbers)
+  foreach(list definitions calls kernels numbers)
     set(${list} "")
   endforeach()
   foreach(file ${files})
@@ -174,8 +181,7 @@ function(starling_update_lists)
     starling_type_name(${rule} type)
     string(APPEND definitions "#include \"starling/ops/updates/${rule}.h\"\n")
     string(APPEND calls "  f.template operator()<${type}UpdateAttrs>();\n")
-    string(APPEND constants "#include \"starling/kernels/cpu/update/rules/${rule}.h\"\n")
-    string(APPEND vectors "#include \"starling/kernels/cpu/update/rules/${rule}-inl.h\"\n")
+    string(APPEND kernels "#include \"starling/kernels/cpu/update/rules/${rule}.h\"\n")
     list(APPEND numbers "${type}Numbers<T>")
   endforeach()
   list(JOIN numbers ", " numbers)
@@ -184,12 +190,13 @@ namespace starling::op {
 template <class F>
 void for_update_rules(F&& f) {\n${calls}}
 }  // namespace starling::op\n")
-  file(CONFIGURE OUTPUT ${folder}/update_numbers.gen.h @ONLY CONTENT "${head}#pragma once\n#include <variant>\n\n${constants}
+  file(CONFIGURE OUTPUT ${folder}/update_numbers.gen.h @ONLY CONTENT "${head}#pragma once\n#include <variant>\n\n${kernels}
 namespace starling::kernels {
 template <class T>
 using UpdateNumbers = std::variant<${numbers}>;
 }  // namespace starling::kernels\n")
-  file(CONFIGURE OUTPUT ${folder}/update_vectors-inl.gen.h @ONLY CONTENT "${head}${vectors}")
+  file(CONFIGURE OUTPUT ${folder}/update_vectors-inl.gen.h @ONLY CONTENT
+    "${head}#define STARLING_UPDATE_VECTORS\n${kernels}#undef STARLING_UPDATE_VECTORS\n")
 endfunction()
 
 # CamelCase of a snake_case name.

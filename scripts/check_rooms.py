@@ -5,11 +5,15 @@ Rules, each printed with file, line and name:
   include-order    a room includes itself and the rooms that the table in src/starling/README.md lets it include
   optional-part    conditionals on, and headers of, an optional part (CUDA, MPI, ...) stay in the folder of that part
   room-paragraph   every room has a row in that table and a paragraph "**room**" beneath it
-  op-table         what is true of an op stands in its definition: no lists of op names outside ops/ and the folders of
-                   kernels (families, blocks), which are found by name; a pass names the ops it matches or builds
+  op-table         what is true of an op stands in its definition: no lists of op names, nor entries for them one by one
+                   (table["relu"] = …), outside ops/ and the folders of kernels (families, blocks), which are found by
+                   name; a pass names the ops it matches or builds
   family-stem      kernels stand in files of the name of the family in ops/families that defines their ops, so that a family
                    is found in every room by one name; ops that a file registers by name are looked up where they are defined
   second-definition  a type is defined twice in one namespace, which no linker notices
+  door             starling.h, with all that its headers include, shows users no header of kernels
+  pronoun          a comment begins with the thing that it describes, not with What, Who, This, Those, Its, Nobody and the
+                   like: a stranger does not know what they stand for
   long-file        a file over 500 lines has more than one subject (a warning, not a failure)
 """
 
@@ -22,7 +26,7 @@ import sys
 SOURCES = {".h", ".cpp", ".cu", ".cuh"}
 FOLDERS = ("src", "tests", "bench", "examples")
 LONG = 500
-TABLE = 6  # as many names of ops in one initialiser, and more of them than of other words, are a table
+TABLE = 6  # as many names of ops in one initialiser, and more of them than of other words, are a table; as are so many entries
 # Lists that say nothing of ops.
 NO_TABLES = {
     "src/starling/dist/comm/call.cpp": "names of the calls of the comm interface",
@@ -61,6 +65,8 @@ DEFINED_OP = re.compile(r'\.name\s*=\s*"(\w+)"|[({,]\s*"(\w+)"\s*,\s*"(?!\[)[^"\
 REGISTRATION = re.compile(r"^void register_\w+\(.*?^\}", flags=re.S | re.M)
 # An op that a kernel is registered for; a kernel begins with its own name and what it accepts.
 REGISTERED_OP = re.compile(r'(?:[(,]|\{(?!\s*"\w+"\s*,\s*(?:kernels::)?Accepts))\s*"(\w+)"')
+# An entry under the name of an op: table["relu"] = …, table.emplace("relu", …), table.insert({"relu", …}).
+TABLE_ENTRY = re.compile(r'\[\s*"(\w+)"\s*\]\s*=(?!=)|[.>](?:try_)?(?:emplace|insert|insert_or_assign|add)\(\s*\{?\s*"(\w+)"')
 TABLE_ROW = re.compile(r"\|([^|]+)\|[^|]*\|([^|]+)\|\s*$")
 
 
@@ -168,7 +174,7 @@ def initialisers(text: str):
 
 def check_op_table(file: pathlib.Path, text: str, ops: set[str]):
     parts = file.parts[2:]
-    by_name = parts[:1] == ("kernels",) and ("families" in parts or "blocks" in parts)
+    by_name = "families" in parts or (parts[:1] == ("kernels",) and "blocks" in parts)
     if file.parts[:2] != ("src", "starling") or parts[0] == "ops" or by_name or file.as_posix() in NO_TABLES:
         return
     text = without_comments(text)
@@ -179,6 +185,12 @@ def check_op_table(file: pathlib.Path, text: str, ops: set[str]):
             line = text.count("\n", 0, start) + 1
             shown = ", ".join(named[:3])
             yield Finding(file, line, "op-table", f"a list of {len(named)} ops ({shown}, ...): make it a field of OpDef")
+    entries = [(match.start(), match[1] or match[2]) for match in TABLE_ENTRY.finditer(text)]
+    named = {name: at for at, name in reversed(entries) if name in ops}
+    if len(named) >= TABLE:
+        line = text.count("\n", 0, min(named.values())) + 1
+        shown = ", ".join(sorted(named, key=named.get)[:3])
+        yield Finding(file, line, "op-table", f"entries for {len(named)} ops ({shown}, ...): a file for each, found by its name")
 
 
 def room_of(file: pathlib.Path) -> str | None:
@@ -195,8 +207,23 @@ def check_file(source: pathlib.Path, tree: pathlib.Path, allowed: dict[str, set[
             yield from check_include(file, line, content, room, allowed)
             yield from check_optional(file, line, content)
     yield from check_op_table(file, text, ops)
+    yield from check_comments(file, text)
     if text.count("\n") > LONG:
         yield Finding(file, LONG + 1, "long-file", f"{text.count(chr(10))} lines: does it still have one subject?")
+
+
+PRONOUN = re.compile(
+    r"\s*//\s*(What|Whatever|Who|Whoever|Whose|Whom|This|That|These|Those|It|Its|They|Them|Their|Nobody|Somebody|We|Our)\b"
+)
+
+
+def check_comments(file: pathlib.Path, text: str):
+    before = ""
+    for line, content in enumerate(text.split("\n"), 1):
+        begins = PRONOUN.match(content)
+        if begins and not before.startswith("//"):
+            yield Finding(file, line, "pronoun", f'a comment that begins with "{begins[1]}": begin with the thing')
+        before = content.lstrip()
 
 
 OPEN = re.compile(r"(?:inline )?namespace ?([\w:]*) ?\{")
@@ -274,12 +301,28 @@ def check_paragraphs(tree: pathlib.Path, readme: str, allowed: dict[str, set[str
             yield Finding(where, 1, "room-paragraph", f'no paragraph that begins with "**{room}**"')
 
 
+def check_door(tree: pathlib.Path):
+    """The way from starling.h to a header that users are not to see, named at the header that leads to it."""
+    source, reached = tree / "src", ["starling/starling.h"]
+    for name in reached:
+        path = source / name
+        lines = logical_lines(path.read_text(encoding="utf-8")) if path.exists() else ()
+        for line, text in lines:
+            match = INCLUDE_ROOM.match(text)
+            header = f"starling/{match[1]}" if match else name
+            if header.startswith("starling/kernels/"):
+                yield Finding(path.relative_to(tree), line, "door", f"starling.h shows users {header} through this header")
+            elif header not in reached:
+                reached.append(header)
+
+
 def check_tree(tree: pathlib.Path) -> list[Finding]:
     path = tree / "src" / "starling" / "README.md"
     readme = path.read_text(encoding="utf-8") if path.exists() else ""
     allowed = read_table(readme)
     ops = read_op_names(tree)
     findings = [*check_paragraphs(tree, readme, allowed), *check_definitions(tree), *check_families(tree)]
+    findings += check_door(tree)
     for folder in FOLDERS:
         for source in sorted(path for path in (tree / folder).rglob("*") if path.suffix in SOURCES):
             findings += check_file(source, tree, allowed, ops)

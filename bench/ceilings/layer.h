@@ -9,7 +9,7 @@ namespace starling::ceilings {
 enum class Kind { conv, dense, product, lstm, max_pool, average_pool, batch_norm, layer_norm, softmax, eltwise };
 enum class Activation { none, relu, tanh, sigmoid, gelu };
 
-// What a training step asks of a layer. `backward` is for layers whose gradients come out of one primitive.
+// Work that a training step asks of a layer. `backward` is for layers whose gradients come out of one primitive.
 enum class Pass { forward, backward_data, backward_weights, backward };
 
 // One layer's shape. Images are batch × in × height × width; rows of a dense layer, a norm or a softmax are `batch`.

@@ -1,4 +1,4 @@
-// What bench/compare_comm.py speaks with: one rank of a library that sums float32 over ranks. Every rank reads lines
+// Partner of bench/compare_comm.py: one rank of a library that sums float32 over ranks. Every rank reads lines
 // `bytes repetitions` from a pipe of its own, so that it sleeps while others are measured; rank 0 answers each with
 // the seconds of one all-reduce, averaged over the repetitions.
 #pragma once
@@ -20,7 +20,7 @@ class Contender {
   virtual void open(std::int64_t count) = 0;  // makes buffers
   virtual float* input() = 0;
   virtual float* output() = 0;    // may be the input
-  virtual void all_reduce() = 0;  // their sum
+  virtual void all_reduce() = 0;  // sums the buffers of all ranks
   virtual void barrier() = 0;
   virtual void close() = 0;
 };

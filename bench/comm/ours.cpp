@@ -1,5 +1,5 @@
-// Our communicators between processes: --backend shared (--memory arena or plain), gloo; --checked yes: with the
-// decorator that jobs have around them.
+// Communicators of Starling between processes: --backend shared (--memory arena or plain), gloo; --checked yes: with
+// the decorator that jobs have around them.
 #include <cstdlib>
 #include <exception>
 

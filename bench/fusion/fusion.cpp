@@ -1,4 +1,4 @@
-// What fused chains cost beside one copy of the same 100 MB, and beside their ops one by one. All are timed in turns; a
+// Costs of fused chains beside one copy of the same 100 MB, and beside their ops one by one. All are timed in turns; a
 // new order each round.
 //   bench_fusion [--threads 2] [--rounds 20] [--pieces 1] [--json] [--only NAME]
 // On a machine that does other things besides, `--pieces 20` times twentieths of the rows, each by itself, and adds up

@@ -1,4 +1,4 @@
-// What a tiny op and a tiny training step cost beside their arithmetic, with one thread, in µs.
+// Costs of a tiny op and a tiny training step beside their arithmetic, with one thread, in µs.
 //   bench_overhead [--repeats N] [--json]
 
 #include <fmt/core.h>

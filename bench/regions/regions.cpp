@@ -1,4 +1,4 @@
-// What a parallel region costs beside its work, ours and libgomp's in turn: one after another, and after pauses in
+// Costs of a parallel region beside its work, ours and libgomp's in turn: one after another, and after pauses in
 // which the threads may have gone to sleep.
 //   bench_regions [--threads N] [--repeats N] [--work µs]
 

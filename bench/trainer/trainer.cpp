@@ -1,4 +1,4 @@
-// What the trainer costs beside the compiled step it runs: LeNet with batches of 64, Trainer::fit against bare calls of
+// Costs of the trainer beside the compiled step it runs: LeNet with batches of 64, Trainer::fit against bare calls of
 // the same step on the same batches, in turns. Times are ms a step; the ratio is that of the fastest rounds.
 //   bench_trainer [--rounds N] [--steps N] [--threads N] [--json]
 

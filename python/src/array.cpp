@@ -98,7 +98,7 @@ Tensor array_tensor(nb::handle given, bool share) {
   if (!is_plain(view)) {
     array = numpy().attr("ascontiguousarray")(array);
     view = nb::cast<Array>(array);
-    share = true;  // this copy is nobody else's
+    share = true;  // the copy belongs to no other array
   }
   const Tensor shared = shared_array(view, share && !writable(array));
   if (!share) return dense_copy(shared);

@@ -47,7 +47,7 @@ TensorList called(const Held& f, std::span<const Tensor> in) {
 
 nb::tuple tuple_of(const TensorList& tensors) { return nb::tuple(arguments({tensors.data(), tensors.size()})); }
 
-// What a function's two passes share, for as long as a pass runs.
+// Context that the two passes of a function share, for as long as a pass runs.
 struct PyContext {
   FunctionContext* context;
 

@@ -9,7 +9,7 @@
 #include "starling/ops/def/attrs.h"
 #include "starling/tensor/tensor.h"
 
-// What Python gives becomes what the library takes, in one place: every function of tensors accepts the same things.
+// Conversion from Python's values to the library's, in one place: every function of tensors accepts the same things.
 namespace starling::python {
 
 namespace nb = nanobind;

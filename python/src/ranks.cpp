@@ -62,7 +62,7 @@ std::vector<NamedTensor> named(const nn::NamedTensors& tensors) {
   return list;
 }
 
-// What a trainer does before its first step: all ranks get rank 0's weights, and those of a layout become pieces.
+// First act of a trainer, before its first step: all ranks get rank 0's weights, and those of a layout become pieces.
 nb::object begin(nb::object self, nb::object net, nb::object optimizer) {
   auto& strategy = nb::cast<PyStrategy&>(self);
   auto* const ranks = dynamic_cast<dist::RankStrategy*>(strategy.strategy.get());

@@ -17,7 +17,7 @@ struct PyStrategy {
   std::shared_ptr<runtime::Strategy> strategy;
   std::shared_ptr<Comm> comm;
   bool compiles = true;  // false: what it does between programs is a trainer's part
-  Held net = nullptr;    // what begin() was given: its tensors are stored as the strategy says
+  Held net = nullptr;    // the net given to begin(): its tensors are stored as the strategy says
   Held optimizer = nullptr;
 
   // Place of this rank among those that share out the rows of a batch: on a mesh others hold the same rows.

@@ -172,7 +172,7 @@ PyType_Slot trainer_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(&travers
                                {Py_tp_clear, reinterpret_cast<void*>(&clear_trainer)},
                                {0, nullptr}};
 
-// What a trainer does beside its steps, as the Python class names it.
+// Options of a trainer beside its steps, as the Python class names them.
 TrainerOptions trainer_options(nb::dict given) {
   TrainerOptions options;
   options.epochs = nb::cast<std::int64_t>(given["epochs"]);
@@ -190,7 +190,7 @@ TrainerOptions trainer_options(nb::dict given) {
   return options;
 }
 
-// What an objective written in Python returned: the loss alone, or with predictions and targets for metrics.
+// Outputs of an objective written in Python: the loss alone, or with predictions and targets for metrics.
 Objective::Outputs outputs_of(nb::handle returned) {
   if (nb::isinstance<Tensor>(returned)) return {.loss = nb::cast<Tensor>(returned)};
   if (!nb::isinstance<nb::tuple>(returned) || nb::len(returned) < 1 || nb::len(returned) > 3)

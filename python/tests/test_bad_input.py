@@ -75,7 +75,7 @@ class WrongArray:
      np.zeros((1,) * 12), float, sl, lambda: 1, range(3).__iter__()],
     ids=lambda given: type(given).__name__,
 )  # fmt: skip
-def test_what_is_no_tensor_is_an_error(given):
+def test_a_value_that_is_no_tensor_is_an_error(given):
     for use in (sl.tensor, sl.asarray, lambda x: sl.ones(2) + x, lambda x: sl.relu(x), lambda x: sl.matmul(sl.ones((2, 2)), x)):
         with pytest.raises(Exception) as caught:
             result = use(given)

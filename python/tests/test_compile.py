@@ -248,7 +248,7 @@ def test_instances_that_cannot_be_referred_to_weakly_are_refused():
     assert Unhashable().f(sl.ones(1)).item() == 2
 
 
-def test_what_is_evicted_may_call_the_function():
+def test_an_evicted_program_may_call_the_function():
     calls = []
 
     class Calls:  # as an argument that is no tensor: kept by its entry

@@ -75,7 +75,7 @@ class Scaled(sl.nn.Linear):  # takes other arguments than the layer that it is
 
 
 @COPIES
-def test_what_is_trained_is_copied_tensor_by_tensor(copied):
+def test_a_trained_module_is_copied_tensor_by_tensor(copied):
     block = Block(2, "")
     block.scale.requires_grad = False
     zoo = sl.zoo.lenet(classes=3)

@@ -68,7 +68,7 @@ def test_the_same_job_ends_in_the_same_weights_with_the_same_layers(tmp_path):
     assert got["weights_hash"] == want["weights_hash"]
 
 
-def test_what_a_job_decides_is_not_given_twice(tmp_path):
+def test_an_option_that_a_job_decides_is_not_given_twice(tmp_path):
     with pytest.raises(TypeError, match="epochs.*in the job"):
         sl.train.Trainer(Net(), job(tmp_path), epochs=4)
     with pytest.raises(TypeError, match="without data"):

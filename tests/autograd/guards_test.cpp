@@ -68,7 +68,7 @@ TEST(Guards, NoticeAModuleThatWasConverted) {
 
 TEST(Guards, AllowWritesToValuesThatNoGradientNeeds) {
   Tensor w = named(leaf(row({1, 2})), "w");
-  const Tensor y = sum(add(w, 1.0));  // its gradient reads nothing
+  const Tensor y = sum(add(w, 1.0));  // the gradient of an addition reads nothing
   no_grad([&] { assign(w, row({5, 5})); });
   y.backward();
   EXPECT_EQ(w.grad().to_vector(), (std::vector<double>{1, 1}));

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "starling/base/as_rank.h"
+#include "starling/base/make_thread.h"
 #include "starling/base/parallel.h"
 
 namespace starling {
@@ -29,6 +30,15 @@ TEST(ThreadContext, OfANewThreadHasTheRankOfItsMakerAndNoneOfItsScopes) {
   EXPECT_EQ(rank, 3);
   EXPECT_EQ(limit, 0) << "the thread counts its own cores";
   EXPECT_TRUE(grad);
+}
+
+TEST(ThreadContext, IsTheOneThatAThreadIsMadeWith) {
+  const AsRank as(3);
+  int own = 0, inherited = 0;
+  make_thread({.rank = 5}, [&] { own = thread_rank(); }).join();
+  make_thread(thread_context().inherited(), [&] { inherited = thread_rank(); }).join();
+  EXPECT_EQ(own, 5);
+  EXPECT_EQ(inherited, 3);
 }
 
 TEST(ThreadContext, IsAsBeforeWhenAScopeEnds) {

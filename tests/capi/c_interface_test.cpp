@@ -225,7 +225,7 @@ struct Folder {
   ~Folder() { std::filesystem::remove_all(path); }
 };
 
-TEST(CInterface, WhatWasSavedComesBack) {
+TEST(CInterface, SavedTensorsComeBack) {
   const Folder folder;
   const std::string weights = folder.path / "net.safetensors", model = folder.path / "model";
   const std::int64_t sample[] = {4};
@@ -282,7 +282,7 @@ TEST(CInterface, TensorsOfAModuleAreFoundByName) {
   starling_module_free(net);
 }
 
-// What a network gives for a batch of ones, called by `call`.
+// Results of a network for a batch of ones, called by `call`.
 template <class Call>
 std::vector<float> of_ones(const Call& call) {
   starling_tensor* x = f32({64, 256}, std::vector<float>(64 * 256, 1.0F));

@@ -203,9 +203,36 @@ class CheckRooms(unittest.TestCase):
         rows = re.sub(r'"(\w+)"(?=[,}])', r'{"\1", "of \1", rewrite}', TABLE)
         self.accepts_a_table("src/starling/kernels/rules.cpp", rows)
 
+    def refuses_entries(self, entry: str) -> None:
+        file = "src/starling/kernels/cuda/codes.cpp"
+        lines = "".join(f"  {entry.format(op)}\n" for op in ("matmul", "relu", "tanh", "sum", "mean", "cast"))
+        changes = {"src/starling/ops/families/all.cpp": DEFINITIONS, file: f"void build() {{\n{lines}}}\n"}
+        self.refuses(changes, f"{file}:2: error [op-table] entries for 6 ops (matmul, relu")
+        self.accepts(changes | {file: f"void build() {{\n{lines.replace('mean', 'median')}}}\n"})
+
+    def test_refuses_entries_of_a_table_one_by_one(self):
+        self.refuses_entries('codes["{}"] = {{1, "c0 = 1;"}};')
+        self.refuses_entries('codes.emplace("{}", 1);')
+        self.refuses_entries('codes.insert({{"{}", 1}});')
+
     def test_accepts_ops_named_one_by_one_in_a_function(self):
         lines = "".join(f'  emit("{op}");\n' for op in ("matmul", "relu", "tanh", "sum", "mean", "cast"))
         self.accepts_a_table("src/starling/kernels/good.cpp", f"void build() {{\n{lines}}}\n")
+
+    def test_refuses_a_door_that_leads_to_kernels(self):
+        line = '#include "starling/kernels/kernel.h"\n'
+        rooms = README.replace("| tensor | – | base |", "| kernels tensor | – | base |").replace("| kernels | – | ops |\n", "")
+        changes = {"src/starling/README.md": rooms, "src/starling/ops/add.h": GOOD["src/starling/ops/add.h"] + line}
+        self.refuses(changes, "ops/add.h:3: error [door] starling.h shows users starling/kernels/kernel.h")
+
+    def test_refuses_a_comment_that_begins_with_a_pronoun(self):
+        for word in ("What is", "Those of", "Its owner", "Nobody"):
+            code = f"int a = 1;  // that of b\n  // {word} nice.\nint b = 2;\n"
+            self.refuses({"src/starling/base/bad.h": code}, f'bad.h:2: error [pronoun] a comment that begins with "{word.split()[0]}"')
+
+    def test_accepts_a_pronoun_within_a_comment_and_words_that_begin_like_one(self):
+        code = "// Number of\n// This many.\nint a = 1;\n// Itself first.\n"
+        self.accepts({"src/starling/base/good.h": code, "tests/base/good_test.cpp": code})
 
     def test_warns_of_a_long_file(self):
         self.assertIn("base/long.h:501: warning [long-file]", self.accepts({"src/starling/base/long.h": "//\n" * 501}))

@@ -10,7 +10,7 @@ namespace {
 using testing::has;
 using testing::run_starling;
 
-// What bash offers for the last of these words, by the script that the program writes.
+// Completions that bash offers for the last of the words, by the script that the program writes.
 std::string offered(const std::string& words) {
   const testing::TestFolder folder("cli-completion");
   const auto script = folder.path() / "starling.bash", out = folder.path() / "out";

@@ -45,7 +45,7 @@ TEST_F(CliJobErrors, ABareNameStandsForAKindInEverySection) {
   EXPECT_TRUE(has(lacking.err, "job.yaml:2:7: [config] expected the key 'folder'")) << lacking.err;
 }
 
-TEST_F(CliJobErrors, WhatDoesNotFitTheDataIsToldAtOnceWithItsPlace) {
+TEST_F(CliJobErrors, AValueThatDoesNotFitTheDataIsToldAtOnceWithItsPlace) {
   const std::string job =
       "model: {name: lenet, classes: 3}\ndata: {name: synthetic, batch: 20}\n"
       "train: {folder: run, best: acuracy, watch: foo, early_stop: {metric: bar}}\n";
@@ -61,7 +61,7 @@ TEST_F(CliJobErrors, WhatDoesNotFitTheDataIsToldAtOnceWithItsPlace) {
   EXPECT_EQ(trained.err, checked.err) << "training tells all that validation tells";
 }
 
-TEST_F(CliJobErrors, WhatFollowsFromAMistakeIsNotToldToo) {
+TEST_F(CliJobErrors, AnErrorThatFollowsFromAMistakeIsNotToldToo) {
   const auto misspelt = validate("model: lenet\ndata: {name: image_folder, path: x}\n");
   EXPECT_EQ(lines(misspelt.err), 1) << misspelt.err;
   EXPECT_TRUE(has(misspelt.err, "got 'path' (did you mean 'folder'?)")) << misspelt.err;

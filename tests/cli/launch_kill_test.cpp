@@ -175,7 +175,7 @@ TEST_P(LaunchKill, ARunThatStartsOverNeverGoesOnFromTheOneBeforeIt) {
 }
 
 // Label: waits
-TEST_P(LaunchKill, WhatWouldEndTheSameWayAgainIsNotRestarted) {
+TEST_P(LaunchKill, AFailureThatWouldRepeatIsNotRestarted) {
   const std::string job = write_job("other");
   ASSERT_EQ(testing::run_starling("train '" + job + "' --progress off --set train.epochs=1").code, 0);
   EXPECT_EQ(wait(launch(job, {"--max-restarts", "2"}, {"--set", "train.seed=7"})), 2) << log();

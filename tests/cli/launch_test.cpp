@@ -213,6 +213,12 @@ TEST_F(CliLaunch, OnATerminalRankZeroDrawsItselfAndOthersAreTold) {
   EXPECT_TRUE(has(drawn, "[1] aside"));
 }
 
+TEST_F(CliLaunch, HelpNamesTheBackendsOfThisBuild) {
+  EXPECT_TRUE(has(run_starling("launch --help").out, "auto, shared or gloo (ranks over MPI are started by"));
+  EXPECT_TRUE(has(run_starling("bench --help").out, "auto, shared, gloo or mpi"));
+  EXPECT_TRUE(has(run_starling("doctor --help").out, "threads, shared, gloo or mpi alone"));
+}
+
 TEST_F(CliLaunch, TheDoctorMeasuresBetweenThreadsAndProcesses) {
   const auto ran = run_starling("doctor --comm -n 2");
   EXPECT_EQ(ran.code, 0) << ran.err;
@@ -223,6 +229,7 @@ TEST_F(CliLaunch, TheDoctorMeasuresBetweenThreadsAndProcesses) {
   EXPECT_TRUE(has(ran.out, "16 MiB"));
   EXPECT_EQ(run_starling("doctor --comm -n 1").code, 2);
   EXPECT_TRUE(has(run_starling("doctor --comm --backend glue").err, "'glue'"));
+  EXPECT_TRUE(has(run_starling("doctor --comm --backend mpi").err, "expected mpirun or srun to start ranks over mpi"));
 }
 
 }  // namespace

@@ -130,7 +130,7 @@ TEST_F(CliSweep, HalvingGoesOnWithTheBestOnly) {
   EXPECT_EQ(count(ran.out, "dropped"), 3) << ran.out;
 }
 
-// What a sweep that was killed leaves behind: a trial with a checkpoint, but without its last epochs.
+// A sweep that was killed leaves a trial with a checkpoint behind, but without its last epochs.
 TEST_F(CliSweep, ResumesATrialThatWasCutShort) {
   write_job("epochs: 2", "sweep: {settings: {optimizer.lr: [0.1]}}");
   const std::string train = "train " + job() + " --progress off --set optimizer.lr=0.1 --set train.folder='";

@@ -28,7 +28,7 @@ class CliTerminal : public ::testing::Test {
  protected:
   testing::Ran run(const std::string& line) const { return run_shell_in(folder_.path(), line); }
 
-  // What a command line shows on a terminal of so many columns.
+  // Output of a command line on a terminal of so many columns.
   std::string shown_at(unsigned short columns, const std::string& line) const {
     const std::string command = "cd '" + folder_.path().string() + "' && unset COLUMNS && PATH='" +
                                 testing::program_path().parent_path().string() + "':\"$PATH\" && " + line;

@@ -53,8 +53,8 @@ TEST_F(CliWorkers, EndInTheSameBitsAsThreadsAndAsProcesses) {
   EXPECT_NE(hash_after("launch -n 2", "other", "--set train.seed=2"), one);
 }
 
-// Whoever stores what: a run begun by processes that store pieces of all state goes on as threads that store pieces of
-// some, and as a single worker.
+// Weights do not depend on who stores the state: a run begun by processes that store pieces of all state goes on as
+// threads that store pieces of some, and as a single worker.
 TEST_F(CliWorkers, LearnTheSameWithStateInPieces) {
   const auto in = [&](const std::string& name) { return folder_.path() / name; };
   const auto loss_after = [&](const std::string& command, const std::string& name, const std::string& more = "") {

@@ -18,7 +18,7 @@ std::vector<std::filesystem::path> presets() {
   return files;
 }
 
-// What print-config --yaml writes is the same job: it says so itself, and its data decides what it decided before.
+// The job that print-config --yaml writes is the same: it says so itself, and its data decides as it did before.
 TEST(CliWrittenJobs, EveryPresetWrittenOutIsTheSameJob) {
   const testing::TestFolder folder("cli-written-jobs");
   const auto again = folder.path() / "again.yaml";

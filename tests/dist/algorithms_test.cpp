@@ -337,7 +337,7 @@ TEST_P(LawsOf, ChainSendsEverySegmentOnceInPMinusTwoPlusSegmentsSteps) {
 }
 
 TEST_P(LawsOf, ABarrierEndsNowhereBeforeEveryoneHasBegun) {
-  // Whom each rank has heard of, directly or through others.
+  // Ranks that each rank has heard of, directly or through others.
   const ScheduleWorld barrier = make("dissemination", CommOp::barrier, 0);
   std::vector<std::set<int>> heard(index(world()));
   for (int r = 0; r < world(); ++r) heard[index(r)].insert(r);

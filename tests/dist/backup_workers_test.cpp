@@ -169,7 +169,7 @@ TEST(BackupWorkers, ControlWithoutReshufflingTheSlowWorkersSamplesAreLostAgain) 
   EXPECT_GE(again.size(), 8u);
 }
 
-TEST(BackupWorkers, NobodyRunsFurtherAheadThanTheWindow) {
+TEST(BackupWorkers, NoRankRunsFurtherAheadThanTheWindow) {
   const auto comms = make_thread_comms(3);
   std::atomic<std::int64_t> fastest{0}, slowest{0};
   std::atomic<std::int64_t> gap{0};

@@ -60,7 +60,7 @@ TEST_F(ChildSignals, ReachTheGroupWhileTheNumberIsOurs) {
     return child.exit().has_value();
   }));
   EXPECT_EQ(child.exit()->signal, SIGTERM);
-  // Its descendants may live; the guard has not reaped it, so that nobody else has its number.
+  // The program's descendants may live; the guard has not reaped it, so that no other process has its number.
   child.signal(SIGKILL);
   EXPECT_EQ(signals_to_group, 2);
 }

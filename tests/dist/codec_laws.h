@@ -42,7 +42,7 @@ class CodedWorld {
         if (state.begin) state.begin(states.back().back());
       }
     }
-    // What follows the scratch memory must stay as it is.
+    // Memory behind the scratch memory must stay as it is.
     bytes_ = codec_->scratch_bytes(coded, comm.rank(), comm.size());
     scratch_.resize(bytes_ + kGuard, std::byte{77});
   }
@@ -70,7 +70,7 @@ class CodedWorld {
     for (std::size_t i = bytes_; i < scratch_.size(); ++i) ASSERT_EQ(scratch_[i], std::byte{77}) << "beyond scratch";
   }
 
-  // What all ranks keep of a tensor in its first state, added up.
+  // Residuals of all ranks for a tensor in its first state, added up.
   std::vector<double> kept(std::size_t tensor) {
     if (states[tensor].empty()) return {};
     std::vector<double> all(states[tensor][0].begin(), states[tensor][0].end());

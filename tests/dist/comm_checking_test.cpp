@@ -9,8 +9,8 @@ namespace {
 
 struct Mistake {
   std::string name;
-  std::function<void(Comm&)> right;  // what all ranks but 1 do
-  std::function<void(Comm&)> wrong;  // what rank 1 does
+  std::function<void(Comm&)> right;  // calls of all ranks but 1
+  std::function<void(Comm&)> wrong;  // calls of rank 1
   std::vector<std::string> both_sides;
 };
 

@@ -253,7 +253,7 @@ TEST(Threads, ALaneThatWaitsBlocksOnlyItself) {
       reduced = true;
     });
     if (comm.rank() == 0) {
-      while (!reduced) std::this_thread::yield();  // this thread continues while its lane waits for the slow rank
+      while (!reduced) std::this_thread::yield();  // the thread continues while its lane waits for the slow rank
     } else {
       std::this_thread::sleep_for(milliseconds(20));
     }

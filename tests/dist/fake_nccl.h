@@ -50,7 +50,8 @@ class FakeNccl {
     return stream_of(rank, nullptr);
   }
 
-  // What a rank has handed over for others so far, but for single words, as barriers reduce: counted from the buffers.
+  // Traffic that a rank has handed over for others so far, but for single words, as barriers reduce: counted from
+  // buffers.
   struct Handed {
     std::size_t read = 0, written = 0, calls = 0;
   };

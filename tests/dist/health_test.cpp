@@ -35,7 +35,7 @@ TEST(ReplicaHash, IsTheSameWhereReplicasAreAndDependsOnEveryBit) {
   std::vector<std::string> hashes(4), changed(4);
   run_ranks(checking_backend().make(4), [&](Comm& comm) {
     auto tensors = weights();
-    if (comm.rank() == 1) std::swap(tensors[0], tensors[2]);  // their order does not matter
+    if (comm.rank() == 1) std::swap(tensors[0], tensors[2]);  // the order of tensors does not matter
     const auto rank = static_cast<std::size_t>(comm.rank());
     hashes[rank] = check_replicas(comm, tensors, 0);
     flip_last_bit(tensors[1].tensor, 5);

@@ -220,7 +220,7 @@ TEST(Nccl, AMessageWhoseReceiverIsLateHoldsUpNoCollective) {
   EXPECT_EQ(fake.violations_at_end(), std::vector<std::string>{});
 }
 
-TEST(Nccl, WhatNcclCannotReduceIsRefusedButTravels) {
+TEST(Nccl, TypesThatNcclCannotReduceAreRefusedButTravel) {
   FakeNccl fake(2, {.own_memory = false});
   run_ranks(nccl_comms(fake, 2), [&](Comm& comm) {
     std::vector<std::int16_t> x(6, static_cast<std::int16_t>(300 + comm.rank()));

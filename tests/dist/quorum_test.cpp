@@ -21,7 +21,7 @@ TEST(Quorum, CountsDistinctWorkersOnly) {
   EXPECT_EQ(quorum.total(), 9);
 }
 
-TEST(Quorum, WhatComesAfterEnoughIsLate) {
+TEST(Quorum, GradientsThatComeAfterEnoughAreLate) {
   Quorum quorum(2, 3);
   quorum.add(0, 0, 1);
   quorum.add(2, 0, 1);

@@ -312,7 +312,7 @@ struct Outcome {
       if (message.empty()) continue;
       const bool right = tells(message, c.sides[0]), wrong = tells(message, c.sides[1]);
       both = both || (right && wrong);
-      if (c.at_end && right) continue;  // it was about to leave
+      if (c.at_end && right) continue;  // the rank was about to leave
       const bool told_on = tells(message, {failed}) && tells(message, {"has left"});
       if (!wrong || (!right && !tells(message, gone) && !told_on)) return false;
     }

@@ -138,7 +138,7 @@ TEST(SharedProcess, ARankKilledAtAnyMomentIsNamedByAllOthersWithinASecond) {
 }
 
 // Also if a rank is killed before all ranks have met.
-TEST(SharedProcess, NobodyHangsWhenARankIsKilledWhileTheyMeet) {
+TEST(SharedProcess, NoRankHangsWhenOneIsKilledWhileTheyMeet) {
   std::mt19937 random(11);
   for (int round = 0; round < 6; ++round) {
     RankProcesses ranks(3);
@@ -224,7 +224,7 @@ void stop_inside_a_visit(RankProcesses& ranks, milliseconds patience) {
   });
 }
 
-// It would write into buffers that others have got back long ago.
+// A rank that went on would write into buffers that others have got back long ago.
 TEST(SharedProcess, ARankStoppedInsideAVisitNeverGoesOn) {
   RankProcesses ranks(2);
   stop_inside_a_visit(ranks, SharedWorld::kVisitPatience);

@@ -41,7 +41,7 @@ TEST_F(Visits, AnAbortWaitsUntilTheOthersHaveLeftItsBuffers) {
 }
 
 // Every unit of an all-reduce writes to the buffers of both ranks; the aborted one's may be anything a moment later.
-TEST(ThreadRanks, NobodyWritesIntoTheBuffersOfARankThatHasAborted) {
+TEST(ThreadRanks, NoRankWritesIntoTheBuffersOfOneThatHasAborted) {
   constexpr std::int64_t kCount = 1 << 20;
   for (int round = 0; round < 20; ++round) {
     const auto comms = make_thread_comms(2);

@@ -90,7 +90,7 @@ TEST(TcpStore, TheSameValueMayBeWrittenAgainAndAnotherMayNot) {
   EXPECT_EQ(second.get("key", milliseconds(0)), "value");
 }
 
-TEST(TcpStore, WhatIsTooLargeIsRefusedBeforeItIsSent) {
+TEST(TcpStore, AValueThatIsTooLargeIsRefusedBeforeItIsSent) {
   const StoreServer server(served(1));
   TcpStore store(joining(server, 0, 1));
   EXPECT_TRUE(contains(error_of([&] { store.set("key", std::string(Frame::kMostValue + 1, 'x')); }), "at most"));

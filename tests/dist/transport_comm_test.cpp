@@ -375,7 +375,7 @@ TEST(TransportComm, LeavingWithoutWaitingIsToldToTheOthers) {
   EXPECT_TRUE(contains(errors[1], "without waiting for all_reduce(sum) f32 x 1000 'g' #1"));
 }
 
-// What a rank writes into its buffers after an error stays there, however far the others are.
+// Values that a rank writes into its buffers after an error stay there, however far the others are.
 TEST(TransportComm, BuffersAreFreeOnceAnErrorIsThrown) {
   for (int round = 0; round < 10; ++round) {
     std::atomic<int> failed = 0;

@@ -81,7 +81,7 @@ TEST_F(VigilOfThree, ARankThatHasLeftIsNotMissed) {
 }
 
 // The last beats of those that stay are of the time before.
-TEST_F(VigilOfThree, WhoeverStaysWhenOthersHaveLeftIsNotTakenForWaiting) {
+TEST_F(VigilOfThree, ARankThatStaysWhenOthersHaveLeftIsNotTakenForWaiting) {
   lives_[0].waiting = lives_[1].waiting = true;
   for (int i = 0; i < 30; ++i) {
     ASSERT_EQ(pass(2), "");
@@ -104,7 +104,7 @@ TEST_F(VigilOfThree, APauseOfAllRanksIsForgiven) {
 }
 
 // At the end of a job a silent rank is no pause of it: somebody waits for that end.
-TEST_F(VigilOfThree, WhoeverStaysBehindSilentlyIsNamedAfterItsDeadline) {
+TEST_F(VigilOfThree, ARankThatStaysBehindSilentlyIsNamedAfterItsDeadline) {
   EXPECT_EQ(pass(10), "");
   vigil_.leave(1, now_);
   vigil_.leave(2, now_);
@@ -124,7 +124,7 @@ TEST_F(VigilOfThree, ARankThatHasLeftWorksAloneAsLongAsItLikes) {
 }
 
 // Rank 0 still has its world, but nobody that could need it there.
-TEST_F(VigilOfThree, WhoeverWaitsForTheEndLetsTheLastOneWorkAsLongAsItLikes) {
+TEST_F(VigilOfThree, RanksThatWaitForTheEndLetTheLastOneWorkAsLongAsItLikes) {
   lives_[1] = lives_[2] = {.waiting = true, .left = true};
   EXPECT_EQ(pass(600), "");
   lives_[1].left = false;
@@ -150,7 +150,7 @@ TEST_F(VigilOfThree, ASilentRankThatHasLeftIsNamedOnceNobodyWorksAnyMore) {
 }
 
 // Rank 1 is stopped in the middle of its work, but rank 0 does not need it any more; rank 2 only waits for the end.
-TEST_F(VigilOfThree, WhoeverOnlyWaitsForTheEndIsToldOnceNobodyWorks) {
+TEST_F(VigilOfThree, RanksThatOnlyWaitForTheEndAreToldOnceNoneWorks) {
   lives_[2].left = lives_[2].waiting = true;
   EXPECT_EQ(pass(10), "");
   EXPECT_TRUE(contains(pass(20, {1}), "rank 1 (pid 101 on alpha) has been silent"));
@@ -189,7 +189,7 @@ TEST_F(VigilOfThree, WorkOfOneRankAloneIsWaitedForAsLongAsItReports) {
   }
 }
 
-TEST_F(VigilOfThree, NobodyIsNamedWhileNobodyWaits) { EXPECT_EQ(pass(600), ""); }
+TEST_F(VigilOfThree, NoRankIsNamedWhileNoneWaits) { EXPECT_EQ(pass(600), ""); }
 
 TEST_F(VigilOfThree, RanksThatWaitForEachOtherAreAllNamed) {
   for (Life& life : lives_) life.waiting = true;

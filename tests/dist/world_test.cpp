@@ -107,7 +107,7 @@ TEST_F(RankBody, DISABLED_HoldsUpTheOthers) {
     if (world.info.rank == 1 && victim == "stopped") ::kill(::getpid(), SIGSTOP);
     if (world.info.rank == 1 && victim == "loops") std::this_thread::sleep_for(std::chrono::seconds(60));
     if (world.info.rank == 1 && victim == "computes") ::kill(::getpid(), SIGSTOP);
-    if (victim == "computes") std::this_thread::sleep_for(std::chrono::seconds(60));  // nobody waits for anybody
+    if (victim == "computes") std::this_thread::sleep_for(std::chrono::seconds(60));  // no rank waits for another
     if (world.info.rank == 1 && victim == "works") {  // alone, for longer than the deadline
       for (int i = 0; i < 40; ++i) {
         std::this_thread::sleep_for(milliseconds(100));
@@ -268,12 +268,6 @@ TEST(World, OfAProcessWithoutLauncherHasOneRank) {
   EXPECT_EQ(sum_of_ranks(world), 1);
   world.report_step(3);
   world.report_failure("nobody listens");
-}
-
-TEST(WorldBackends, AreKnownByName) {
-  EXPECT_EQ(parse_world_backend(""), WorldBackend::automatic);
-  EXPECT_EQ(parse_world_backend("gloo"), WorldBackend::gloo);
-  EXPECT_TRUE(contains(error_of([] { parse_world_backend("glue"); }), "(auto, shared, gloo, mpi), got 'glue'"));
 }
 
 TEST(HostMaps, NumberHostsInTheOrderOfTheirFirstRanks) {

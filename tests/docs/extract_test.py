@@ -82,7 +82,7 @@ class Pages(unittest.TestCase):
         mark = next(i for i, line in enumerate(lines) if line.startswith("#line 4") and lines[i - 1] == "{")
         self.assertEqual(lines[mark + 1 :].index("int m = twice(n);"), 8 - 4)
 
-    def test_what_a_block_prints_is_compared_line_by_line(self):
+    def test_output_of_a_block_is_compared_line_by_line(self):
         page = self.page("```cpp\nint twice;\n```\n<!-- prints -->\n```\na\n b\n```\n")
         self.assertEqual([b.prints for b in extract.read_blocks(page)], [["a", " b"]])
         lines = extract.source(page).split("\n")

@@ -48,7 +48,7 @@ class Jobs(unittest.TestCase):
             page.write_text(text, encoding="utf-8")
             return blocks.read_blocks(page)
 
-    def test_those_of_all_pages_are_valid(self):
+    def test_jobs_of_all_pages_are_valid(self):
         jobs = [(block, job_of(block)) for page in PAGES for block in blocks.read_blocks(page)
                 if block.language in ("yaml", "yml")]
         self.assertGreater(len(jobs), 10)

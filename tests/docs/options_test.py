@@ -47,7 +47,7 @@ def unknown_parts(text: str) -> list[str]:
 
 
 class Options(unittest.TestCase):
-    def test_those_of_all_pages_exist(self):
+    def test_options_of_all_pages_exist(self):
         calls = 0
         for page in PAGES:
             text = page.read_text(encoding="utf-8")

@@ -70,7 +70,7 @@ class Pages(unittest.TestCase):
         self.assertIn("expected an error", self.refused("<!-- run: fails -->\n```sh\nkill -KILL $$\n```\n"))
         self.assertIn("expected an error", self.refused("<!-- run: fails -->\n```sh\ntrue\n```\n"))
 
-    def test_what_is_shown_has_to_be_printed_in_this_order(self):
+    def test_shown_lines_have_to_be_printed_in_this_order(self):
         shown = "```sh\nprintf 'a\\nb\\n'\n```\n<!-- run: shows -->\n```\n{}\n```\n"
         self.run_text(shown.format("a\nb"))
         self.assertIn("expected to be shown: a", self.refused(shown.format("b\na")))

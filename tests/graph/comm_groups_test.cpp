@@ -81,7 +81,7 @@ TEST(CommGroups, OfWhichThereAreTooManyAreRefused) {
 }
 
 // The update waits for "data", the product for "model": on the compute lane the update must not stand before it.
-TEST(CommGroups, WhatOneGroupBringsLateHoldsUpNoOtherGroup) {
+TEST(CommGroups, AGroupThatIsLateHoldsUpNoOther) {
   EXPECT_EQ(shown_after("schedule", R"(
 variable 0 "w" f32[4]
 %x = input {index=0, shape=[4]}

@@ -225,7 +225,7 @@ return %r
   EXPECT_THROW(run_pass("partition", global, context(2, 0)), Error);
 }
 
-TEST(LogicalShards, WhatIsSplitStandsOncePerOwnShardAndIsAddedInOrder) {
+TEST(LogicalShards, SplitNodesStandOncePerOwnShardAndAreAddedInOrder) {
   PassContext deterministic = context(2, 0);
   deterministic.shards = 4;
   const Graph local = run_pass("logical_shards", parse_graph(kStep), deterministic);

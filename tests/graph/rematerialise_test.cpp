@@ -23,7 +23,7 @@ const std::string kLong = R"(
     %u = sum(%z)
     return %s, %t, %u)";
 
-TEST(Rematerialise, WhatIsKeptForLongIsComputedAgain) {
+TEST(Rematerialise, ValuesKeptForLongAreComputedAgain) {
   EXPECT_EQ("\n" + print_short(bounded(kLong, 40000)), R"(
 %0 = input 0
 %1 = exp(%0)
@@ -72,7 +72,7 @@ return %3, %6, %10
 )");
 }
 
-TEST(Rematerialise, WhatReadsAnOverwrittenVariableIsKept) {
+TEST(Rematerialise, ReadersOfAnOverwrittenVariableAreKept) {
   const std::string text = R"(
     variable 0 "w" f32[64, 64]
     %x = input {shape=[64, 64]}

@@ -29,7 +29,7 @@ TEST(BatchNorm2d, MovesItsRunningStatisticsOncePerTrainingStep) {
   EXPECT_NEAR(buffers[0].second.item(), 0.75, 1e-12) << "eval mode leaves them alone";
 }
 
-TEST(BatchNorm2d, ItsBuffersAreNoParametersAndGetNoGradient) {
+TEST(BatchNorm2d, BuffersAreNoParametersAndGetNoGradient) {
   nn::BatchNorm2d norm({.channels = 2});
   EXPECT_EQ(norm.parameters().size(), 2U);
   EXPECT_EQ(norm.buffers().size(), 2U);

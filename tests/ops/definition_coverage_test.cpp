@@ -6,7 +6,7 @@
 #include "ops/op_checks.h"
 #include "starling/ops/def/linear_epilogue.h"
 
-// What passes, profiles and mixed precision know of an op is in its definition, and nowhere else.
+// Knowledge of passes, profiles and mixed precision about an op is in its definition, and nowhere else.
 namespace starling::testing {
 namespace {
 

@@ -30,7 +30,7 @@ struct RandomCall {
   std::vector<Tensor> in{};
   // Where a few elements of one operand are not finite and may spread: the operands with other numbers in their place.
   std::vector<std::vector<Tensor>> finite{};
-  bool nan = false;                    // they are NaN
+  bool nan = false;                    // NaN instead of infinities
   std::size_t which = 0;               // the operand
   std::vector<std::int64_t> places{};  // of the elements in it
 };
@@ -400,7 +400,7 @@ std::string lost_nan(const RandomCall& call, const std::vector<bool>& depends, c
   return {};
 }
 
-// What is wrong where a few numbers that are not finite may spread; empty: nothing.
+// Fault of a result over which a few numbers that are not finite may spread; empty: none.
 std::string spread_wrongly(const RandomCall& call, const Outcome& got, const Outcome& want) {
   const auto depends = dependent(call);
   const double allowed = tolerance(call, {got.values->data(), got.values->size()});

@@ -100,7 +100,7 @@ bool is_even(const Given& given, const ShardRule& rule, int parts) {
   return true;
 }
 
-// What came of a rule: whether it kept something apart, and what is wrong with it; empty: nothing.
+// Verdict on a rule: whether it kept something apart, and what is wrong with it; empty: nothing.
 struct Verdict {
   bool kept = false;
   std::string wrong{};

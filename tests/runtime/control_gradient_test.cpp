@@ -301,7 +301,7 @@ TEST(ControlGradient, InsideABodyByTransforms) {
   everywhere([&](std::span<const Tensor> in) { return TensorList{f(in)}; }, {numbers({2, 3}, {2})});
 }
 
-// What stops or changes a gradient in eager code does so in a body.
+// Functions that stop or change a gradient in eager code do so in a body.
 TEST(ControlGradient, StopsAtDetachAndObeysCustomFunctionsAndHooksInsideABody) {
   const CustomFunction straight_through{
       .name = "straight_through",

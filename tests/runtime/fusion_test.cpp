@@ -99,7 +99,7 @@ TEST(Fusion, MakesOneNodeOfSixOpsABroadcastAndAReduction) {
   }
 }
 
-// What a function's gradient is, as a graph: few nodes, and the numbers of eager code.
+// Gradient of a function as a graph: few nodes, and the numbers of eager code.
 template <class F>
 void expect_gradient(const F& f, const Tensor& x, int most) {
   const auto slope = [&](const Tensor& a) { return grad([&](const Tensor& t) { return sum(mul(f(t), f(t))); })(a); };

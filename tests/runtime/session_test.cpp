@@ -83,7 +83,7 @@ TEST(Session, FeedsAnyEdgeInThePlaceOfWhatWouldHaveMadeIt) {
   const double zero = s.run({"loss"}, {{"x", batch_x()}, {"t", batch_t()}, {r.w, values({0, 0, 0})}})[0].item();
   EXPECT_NEAR(zero, (1 + 0 + 1 + 4) / 4.0, 1e-6);
   EXPECT_EQ(s.run({"w"})[0].to_vector(), (std::vector<double>{0.5, -1, 2}));
-  // What is fed can be fetched.
+  // Fed edges can be fetched.
   EXPECT_EQ(s.run({r.hidden}, {{"hidden", hidden}})[0].to_vector(), hidden.to_vector());
   // The same edge twice.
   const TensorList twice = s.run({r.w, "w"});
@@ -386,7 +386,7 @@ TEST(Session, ServesSeveralThreadsAtOnce) {
   EXPECT_EQ(s.programs(), 2u);
 }
 
-TEST(Session, WhatIsBuiltBehindAnAfterDoesNotRunItsTargets) {
+TEST(Session, NodesBuiltBehindAnAfterDoNotRunItsTargets) {
   Tensor w = values({3});
   w.set_name("w");
   GraphBuilder b;

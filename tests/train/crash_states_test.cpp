@@ -27,7 +27,7 @@ Checkpoint at(std::int64_t step, int version) {
           .extra = {{"version", version}}};
 }
 
-// What loading finds: the number of a save, counted from 1; 0: nothing; -1: something that was never saved.
+// Result of loading: the number of a save, counted from 1; 0: nothing; -1: something that was never saved.
 struct Saves {
   std::vector<std::pair<std::int64_t, int>> made{};  // step and version
 

@@ -69,7 +69,7 @@ TEST(PortionQueue, ALostWorkersPortionGoesToAnotherAndCountsOnce) {
   q.queue.lose(1, "killed");
   EXPECT_EQ(q.take(0), lost);
   q.queue.done(0, done(lost));
-  q.queue.done(1, done(lost));  // it was not lost after all
+  q.queue.done(1, done(lost));  // the worker was not lost after all
   EXPECT_EQ(q.queue.done_count(), 1);
   EXPECT_EQ(q.queue.repeated(), 1);
   ASSERT_EQ(q.queue.take_lost().size(), 1U);
@@ -116,7 +116,7 @@ TEST(PortionQueue, WarmsUpWithOneWorkerAlone) {
   EXPECT_EQ(q.take(1), 3);
 }
 
-TEST(PortionQueue, WhoHasNothingLeftStepsAsideAndThenIsToldOfTheEnd) {
+TEST(PortionQueue, AWorkerWithNothingLeftStepsAsideAndThenIsToldOfTheEnd) {
   Queue q({.workers = 1}, 1);
   q.queue.done(0, done(q.take(0)));
   EXPECT_EQ(q.queue.next(0).kind, Kind::pause);

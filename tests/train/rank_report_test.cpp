@@ -32,7 +32,7 @@ TEST(RankReport, TellsOnlyOfWaitsThatMatter) {
   EXPECT_TRUE(describe_straggler(ranks).empty());
 }
 
-// Nobody waits for the slow rank, so waits say nothing; the others even wait a little more, for the disk.
+// No rank waits for the slow one, so waits say nothing; the others even wait a little more, for the disk.
 TEST(RankReport, NamesTheRankThatLeavesOutItsRows) {
   const std::vector<RankStats> ranks = {rank_of(0), rank_of(0.9), rank_of(0.8, 40, 60), rank_of(0.9, 97, 3)};
   EXPECT_EQ(straggler(ranks), 2);

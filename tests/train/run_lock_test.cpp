@@ -15,7 +15,7 @@
 namespace {
 
 std::atomic<int> lock_error = 0;     // errno of the next calls of flock; 0: they are made
-std::atomic<int> locks_to_fail = 0;  // that many of them
+std::atomic<int> locks_to_fail = 0;  // locks that fail before one succeeds
 std::atomic<int> locks_asked = 0;
 
 }  // namespace

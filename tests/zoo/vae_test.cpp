@@ -50,7 +50,7 @@ void expect_bound(double beta) {
               1e-9);
 }
 
-TEST(Vae, ItsLossIsTheNegativeEvidenceLowerBound) { expect_bound(1); }
+TEST(Vae, LossIsTheNegativeEvidenceLowerBound) { expect_bound(1); }
 TEST(Vae, BetaWeighsTheDivergence) { expect_bound(4); }
 
 // The bound lies below the likelihood, here estimated by sampling from the prior.

@@ -14,6 +14,6 @@ void set_caller_source(CallerSource source);
 
 // Line of the user's program for error messages: that of the other language, else the given one of C++.
 std::string caller(const SourceLocation& where);
-std::string foreign_caller();  // that of the other language only; empty if there is none
+std::string foreign_caller();  // line of the other language only; empty if there is none
 
 }  // namespace starling

@@ -285,7 +285,7 @@ ConfigNode ConfigNode::without(const std::string& path) const {
 
 namespace {
 
-// What has been told of a file so far, and is not told a second time by what follows from it.
+// Errors found in a file so far. An error that only follows from one of them is not reported again.
 class Told {
  public:
   // True for the consequence of an earlier error: a key that is missing since it failed to parse or was misspelt, or a

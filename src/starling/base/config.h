@@ -84,7 +84,7 @@ class ConfigNode {
   const std::string& where() const;                  // job.yaml:7:3
   const std::string& path() const { return path_; }  // train.epochs; empty at the top
 
-  // This value as a type.
+  // The value as a type.
   std::string as_string() const;
   std::int64_t as_int(IntRange range = {}) const;
   double as_double(NumberRange range = {}) const;  // finite
@@ -124,7 +124,7 @@ class ConfigNode {
       : root_(std::move(root)), tree_(tree), path_(std::move(path)) {}
 
   ConfigNode child(const ConfigTree& tree, std::string_view key) const;
-  std::string described() const;  // this value for messages: 'text', a list of 3, …
+  std::string described() const;  // the value for messages: 'text', a list of 3, …
 
   std::shared_ptr<const ConfigTree> root_;
   const ConfigTree* tree_;

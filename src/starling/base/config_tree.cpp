@@ -175,7 +175,7 @@ std::string glued_key(const std::string& line) {
   return glued ? text : "";
 }
 
-// What the indentation of the line where reading failed, or a key above it, says about the mistake; empty: nothing.
+// Hint from the indentation of the line where reading failed, or from a key above it; empty: none.
 std::string slip(const std::string& text, int failed_line) {
   std::istringstream lines(text);
   std::string line, above;
@@ -242,7 +242,7 @@ class Brackets {
   int line_ = 1;
 };
 
-// What may be wrong with a file that is no YAML, as far as its text tells; empty: no idea.
+// Guess from the text of a file that is no YAML at what is wrong with it; empty: none.
 std::string likely_slip(const std::string& text, const YAML::Exception& error) {
   if (std::string told = slip(text, error.mark.line); !told.empty()) return told;
   if (std::string told = Brackets().look(text); !told.empty()) return told;

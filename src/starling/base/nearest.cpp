@@ -35,8 +35,9 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-// What another framework calls so comes first. Two swapped neighbours count as one edit, capitals as none; for words of
-// up to five letters one edit is the most: further ones suggest words that have nothing to do with each other.
+// Names of other frameworks come first: the word here that means the same. Two swapped neighbours count as one edit,
+// capitals as none; for words of up to five letters one edit is the most: further ones suggest words that have nothing
+// to do with each other.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
   if (std::string known = synonym(word, candidates); !known.empty()) return known;
   const std::string wanted = lower_case(word);

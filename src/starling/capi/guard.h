@@ -12,7 +12,7 @@
 #include "starling/capi/handles.h"
 #include "starling/tensor/out_of_memory.h"
 
-// What every function of the C interface does with its arguments, results and exceptions.
+// Checks of arguments, texts of errors and a catch for exceptions, as every function of the C interface has them.
 namespace starling::capi {
 
 // Misuse of the interface itself; what the library refuses throws Error.

@@ -7,10 +7,9 @@
 #include <filesystem>
 
 #include "starling/cli/cli.h"
+#include "starling/dist/comm/backend.h"
 #include "starling/dist/comm/probe.h"
 #include "starling/dist/comm/threads/threads_comm.h"
-#include "starling/dist/comm/transport/gloo_comm.h"
-#include "starling/dist/launch/connect.h"
 #include "starling/dist/launch/supervisor.h"
 #include "starling/dist/launch/world.h"
 
@@ -62,15 +61,15 @@ void check_world(const World& world) {
   if (world.leads()) print(found, options, world.info.world, fmt::format("processes over {}", world.backend));
 }
 
-int check_processes(const std::string& backend, int ranks) {
-  if (backend == "gloo" && !has_gloo()) {
-    fmt::print("processes over gloo: not built in (apt install libgloo-dev, then build again)\n");
+int check_processes(const dist::CommBackend& backend, int ranks) {
+  if (!backend.there()) {
+    fmt::print("processes over {}: not built in: no {}\n", backend.name, backend.missing);
     return kOk;
   }
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
   return dist::launch({.argv = {self, "doctor", "--comm"},
                        .slots = dist::assign_ranks(ranks, {{"", ranks}}).value(),
-                       .backend = backend,
+                       .backend = std::string(backend.name),
                        .prefix = false})
       .code;
 }
@@ -84,14 +83,17 @@ int check_comm(const CommCheck& wanted) {
     check_world(join_world({}, {.backend = wanted.backend, .checking = false}));
     return kOk;
   }
-  if (wanted.backend == "mpi")
-    throw UsageError("[doctor] expected mpirun or srun to start ranks over mpi: mpirun -n 2 starling doctor --comm");
-  const bool all = wanted.backend.empty();
-  if (!all && wanted.backend != "threads") as_usage([&] { return dist::parse_world_backend(wanted.backend); });
-  if (all || wanted.backend == "threads") check_threads(wanted.ranks);
+  const bool all = wanted.backend.empty(), threads = wanted.backend == "threads";
+  const auto* chosen = all || threads ? nullptr : as_usage([&] { return dist::find_backend(wanted.backend); });
+  if (chosen != nullptr && chosen->brings_ranks()) {
+    throw UsageError(fmt::format("[doctor] expected {} to start ranks over {}: {} -n 2 starling doctor --comm",
+                                 chosen->starters_text(), chosen->name, chosen->starters.front()));
+  }
+  if (all || threads) check_threads(wanted.ranks);
   int code = kOk;
-  for (const std::string backend : {"shared", "gloo"}) {
-    if (all || wanted.backend == backend) code = std::max(code, check_processes(backend, wanted.ranks));
+  for (const auto& backend : dist::comm_backends().in_order()) {
+    const bool asked = &backend == chosen || (all && dist::for_launchers(backend));
+    if (asked) code = std::max(code, check_processes(backend, wanted.ranks));
   }
   return code;
 }

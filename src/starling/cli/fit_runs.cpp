@@ -29,7 +29,7 @@ std::size_t different_values(const RunTable& table, std::size_t column) {
 // Names of columns, in the order in which they are taken out.
 std::vector<std::string> order_of(const RunTable& table, bool chosen) {
   std::vector<std::string> order, last;
-  const std::size_t settings = place_of(table, "epochs");  // they stand before it
+  const std::size_t settings = place_of(table, "epochs");  // settings stand before the column "epochs"
   for (std::size_t i = std::min(settings, table.columns.size()); i-- > kFirst;)
     (chosen || in_every_run(table, i) ? last : order).push_back(table.columns[i].name);
   for (const char* name : {"started", "seconds", "samples_per_s"}) order.emplace_back(name);
@@ -44,7 +44,7 @@ std::vector<std::string> order_of(const RunTable& table, bool chosen) {
     order.insert(order.end(), last.begin(), last.end());
     return order;
   }
-  // What differs in most runs stays longest.
+  // Columns that differ in most runs stay longest.
   std::stable_sort(last.begin(), last.end(), [&](const auto& a, const auto& b) {
     return different_values(table, place_of(table, a)) < different_values(table, place_of(table, b));
   });

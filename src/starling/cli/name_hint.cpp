@@ -15,7 +15,8 @@ std::string name_hint(const std::string& name, const std::vector<std::string>& k
   std::vector<std::string> with;
   const auto has_it = [&](const std::string& one) { return !name.empty() && one.find(name) != std::string::npos; };
   std::copy_if(known.begin(), known.end(), std::back_inserter(with), has_it);
-  // What has the whole word in it is more likely meant than what differs by letters: resnet is resnet18, not lenet.
+  // A name with the whole word in it is more likely meant than one that differs by letters: resnet is resnet18, not
+  // lenet.
   const std::string near = nearest(name, known);
   if (!near.empty() && (with.empty() || has_it(near))) return fmt::format(" (did you mean '{}'?)", near);
   if (with.empty()) return fmt::format(" (`{}` lists all)", list);

@@ -5,8 +5,8 @@
 
 namespace starling::cli {
 
-// What to try instead of a name that nothing has: the nearest one, or those with the word in them, and the command that
-// lists them all. " (did you mean 'conv2d'?)", " (avg_pool2d, max_pool2d have it in their names; `starling ops` lists
+// Hint for a name that nothing has: the nearest one, or names with the word in them, and the command that lists them
+// all. " (did you mean 'conv2d'?)", " (avg_pool2d, max_pool2d have it in their names; `starling ops` lists
 // all)".
 std::string name_hint(const std::string& name, const std::vector<std::string>& known, const std::string& list);
 

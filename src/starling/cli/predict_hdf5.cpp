@@ -6,7 +6,7 @@
 #include "starling/cli/cli.h"
 #include "starling/cli/predict_input.h"
 #include "starling/data/formats/hdf5.h"
-#include "starling/data/formats/hdf5_place.h"
+#include "starling/data/formats/hdf5_path.h"
 
 namespace starling::cli {
 namespace {
@@ -46,7 +46,7 @@ std::string only_input(const std::string& file, const ModelSignature& signature)
 }  // namespace
 
 PredictInput read_hdf5_input(const std::string& path, const ModelSignature& signature) {
-  const data::Hdf5Place place = data::parse_hdf5_place(path).value();
+  const data::Hdf5Path place = data::parse_hdf5_path(path).value();
   if (!std::filesystem::exists(place.file))
     throw UsageError(fmt::format("[predict] expected a file or a folder, got {}, which is not there", place.file));
   const std::string name = place.array.empty() ? only_input(place.file, signature) : place.array;

@@ -9,7 +9,7 @@
 #include "starling/base/error.h"
 #include "starling/cli/cli.h"
 #include "starling/data/datasets/transformed_dataset.h"
-#include "starling/data/formats/hdf5_place.h"
+#include "starling/data/formats/hdf5_path.h"
 #include "starling/data/raw/picture_reader.h"
 #include "starling/data/raw/raw.h"
 #include "starling/data/transform.h"
@@ -92,7 +92,7 @@ PredictInput read_predict_input(const std::string& path, const ModelSignature& s
     throw UsageError(fmt::format("[predict] expected a model with one input, got {}", signature.inputs.size()));
   const std::string kind = data::raw_kind(signature.raw);
   if (kind == "texts") return read_texts(path, signature);
-  if (data::parse_hdf5_place(path)) return read_hdf5_input(path, signature);
+  if (data::parse_hdf5_path(path)) return read_hdf5_input(path, signature);
   if (path.ends_with(".npz") || path.find(".npz:") != std::string::npos) return read_array(path, signature);
   if (!fs::exists(path))
     throw UsageError(fmt::format("[predict] expected a file or a folder, got {}, which is not there", path));

@@ -9,7 +9,7 @@ namespace starling::cli {
 struct System {
   std::string_view name;        // name on the command line
   std::string_view title;       // usual spelling
-  std::string_view known_for;   // its contributions
+  std::string_view known_for;   // contributions of the system
   std::string_view here;        // contributions available in Starling; empty: none
   std::string_view missing;     // contributions not available; empty: none
   std::string_view proof = {};  // test that holds what is said to be available; empty where nothing is

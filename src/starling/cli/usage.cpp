@@ -114,7 +114,7 @@ std::string example_of(const Apps& commands) {
   return fmt::format(", as in `{}`", footer.substr(begin, footer.find('\n', begin) - begin));
 }
 
-// What is missing: a command of a group, or an argument with what it is.
+// Name of the missing part of a call: a command of a group, or an argument with its description.
 std::string missing(const Apps& path, const CLI::ParseError& error, const std::vector<std::string>& arguments) {
   const CLI::App& command = *path.back();
   if (const auto below = subcommands(command); !below.empty()) {

@@ -39,7 +39,7 @@ struct DataSplits {
   nlohmann::json raw{};
   // Transforms, by their names in jobs, that the source has already applied to its samples.
   nlohmann::json raw_transforms = nlohmann::json::array();
-  std::vector<std::string> notes{};  // what users should know of how the files were read
+  std::vector<std::string> notes{};  // remarks for users on how the files were read
   std::int64_t least_label = 0;      // below 0: there are labels that are no classes
 };
 

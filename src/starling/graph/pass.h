@@ -18,7 +18,7 @@ struct Pass;
 struct PassContext {
   int world = 1;  // ranks along the data axis of the mesh
   int rank = 0;
-  std::string group = {};           // those ranks, by the name that collectives give them; empty: the whole world
+  std::string group = {};  // group of those `world` ranks, by the name that collectives give it; empty: the whole world
   std::vector<Layout> inputs = {};  // layouts of the graph's inputs; missing ones are replicated
   int shards = 0;                   // > 0: deterministic mode with this many logical shards
   std::string shard_order = "shard";
@@ -31,7 +31,7 @@ struct PassContext {
 struct Pass {
   std::string_view name;
   std::string_view doc;
-  int order = 0;          // its place: passes run from the smallest number to the largest
+  int order = 0;          // passes run from the smallest number to the largest
   bool required = false;  // runs even if it is disabled
   bool budgeted = false;  // reads the memory budget: runs again, with all that follow, for each budget tried
   Graph (*run)(const Graph&, const PassContext&) = nullptr;
@@ -73,7 +73,7 @@ class BudgetedPasses {
  public:
   BudgetedPasses(const Graph& graph, const PassContext& context);
 
-  // What run_passes() returns for this budget; passes that ran once are reported as they ran then.
+  // Result of run_passes() for this budget; passes that ran once are reported as they ran then.
   PipelineResult within(std::size_t memory_budget) const;
 
  private:

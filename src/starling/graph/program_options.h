@@ -11,7 +11,8 @@ namespace starling::graph {
 bool checks_by_default();
 
 // Options of one program, which passes and lowering read. Whatever stands between a user and them hands this struct on
-// as it is; CompileOptions and SessionOptions have their fields in the open, so that users can designate them.
+// as it is; CompileOptions has its fields in the open, so that users can designate them, and SessionOptions those that
+// concern one rank and lane (runtime/user_options.h).
 struct ProgramOptions {
   std::set<std::string> disable = {};  // names of passes, or "all"
   int threads = 0;                     // of all compute lanes together; 0: num_threads()

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 
@@ -8,8 +7,6 @@
 #include "starling/tensor/queue.h"
 
 namespace starling::kernels {
-
-using Queues = std::map<std::string, std::shared_ptr<TensorQueue>>;
 
 // Named resources of a program besides its operands. `waiting` is notified when one of its ops waits.
 struct Resources {

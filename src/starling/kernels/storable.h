@@ -12,20 +12,21 @@ Shape channels_last_strides(const Shape& shape);
 bool is_channels_last(const ArgDesc& arg);
 
 // Ways of storing operands and results, besides dense and as typed, that the kernels of an op on a GPU read and write
-// without a conversion before or after them. Each is asked with the number of an operand or result and how many there
-// are; null: none.
+// without a conversion before or after them. Each function is asked with the number of an operand or result and how
+// many there are; null: none may be stored so.
 struct Storable {
   using Which = std::function<bool(std::size_t i, std::size_t count)>;
   Which narrow_in = nullptr, narrow_out = nullptr;  // 16-bit floats in place of f32
   Which wide_in = nullptr, wide_out = nullptr;      // f32 in place of 16-bit floats
-  Which images_in = nullptr, images_out = nullptr;  // channels last: results are, where one of these operands is
-  bool prefers_images = false;                      // results are, whatever the operands
+  Which images_in = nullptr,
+        images_out = nullptr;   // channels last, of results where one of the operands images_in is so
+  bool prefers_images = false;  // results are channels last whatever the operands are
 };
-// Those of a list, and all.
+// Functions for the operands with the listed numbers, and for all.
 Storable::Which numbered(std::vector<std::size_t> numbers);
 Storable::Which each();
 
-// What the kernels of an op say; null: nothing.
+// Ways of storing that the kernels of an op accept on a kind of device; null: dense and as typed only.
 const Storable* find_storable(const OpDef& op, DeviceKind device);
 
 }  // namespace starling::kernels

@@ -39,7 +39,7 @@ struct Init {
   double stddev = 1;        // normal, truncated_normal, sparse
   double bound = 2;         // truncated_normal: in standard deviations, on both sides
   double gain = 1;          // xavier, he, lecun, orthogonal: a further factor; he has √2 already
-  bool fan_out = false;     // he: use fan-out, which keeps the variance of gradients instead of activations
+  bool fan_out = false;     // for `he`: use fan-out, which keeps the variance of gradients instead of activations
   double zeros = 0.9;       // sparse: fraction of zeros in each column of [out, in]
   std::int64_t groups = 1;  // dirac: number of channel groups
 

@@ -8,6 +8,7 @@
 #include "starling/kernels/eager.h"
 #include "starling/ops/def/apply.h"
 #include "starling/runtime/execution/executable.h"
+#include "starling/runtime/user_options.h"
 
 namespace starling {
 namespace {
@@ -29,21 +30,6 @@ Tensor with_rows(const Tensor& argument, std::int64_t rows) {
   impl->strides = contiguous_strides(impl->shape);
   impl->device = argument.device();
   return Tensor(std::move(impl));
-}
-
-// Options as programs take them. The users' struct has the same fields in the open: only a plain aggregate can be
-// written with designators.
-graph::ProgramOptions program_options(const CompileOptions& options, int threads) {
-  return {.disable = options.disable,
-          .threads = threads,
-          .reuse_memory = options.reuse_memory,
-          .reference_only = options.reference_only,
-          .check_aliases = options.check_aliases,
-          .memory_budget = options.memory_budget,
-          .branches = options.branches,
-          .overlap = options.overlap,
-          .bucket_bytes = options.bucket_bytes,
-          .first_bucket_bytes = options.first_bucket_bytes};
 }
 
 // A strategy may have given variables the slots of earlier programs, in place of those that the trace has made.
@@ -173,7 +159,7 @@ CompiledFunction::Entry& CompiledFunction::entry_for(std::span<const Tensor> arg
   }
   const auto built = Clock::now();
   entry->program = state_->strategy->build(entry->traced.graph, Container::of(entry->traced.graph),
-                                           {.program = program_options(state_->options, threads),
+                                           {.program = runtime::program_options(state_->options, threads),
                                             .arguments = arguments.size(),
                                             .world = state_->options.world});
   entry->times.build_ms = milliseconds_since(built);

@@ -8,10 +8,11 @@
 #include "starling/graph/pass.h"
 #include "starling/ops/def/comm_world.h"
 #include "starling/runtime/container.h"
-#include "starling/runtime/execution/executable.h"
 #include "starling/runtime/profile/profiler.h"
 
 namespace starling::runtime {
+
+class Executable;
 
 struct BuildOptions {
   graph::ProgramOptions program = {};

@@ -10,8 +10,10 @@
 #include "starling/graph/pass.h"
 #include "starling/graph/verifier.h"
 #include "starling/kernels/eager.h"
+#include "starling/kernels/resources.h"
 #include "starling/runtime/execution/instance.h"
 #include "starling/runtime/program.h"
+#include "starling/runtime/user_options.h"
 
 namespace starling {
 namespace {
@@ -108,11 +110,11 @@ struct Session::State {
 
   std::shared_ptr<CompiledPart> build(const Signature& wanted) const {
     auto part = std::make_shared<CompiledPart>();
-    graph::PipelineResult passed = run_passes(extract(graph, wanted.part, edges), {}, options.disable);
+    const graph::ProgramOptions program = runtime::program_options(options, wanted.threads);
+    graph::PipelineResult passed =
+        run_passes(extract(graph, wanted.part, edges), {.program = program}, program.disable);
     part->reports = std::move(passed.reports);
-    part->executable = runtime::Executable::build(
-        std::move(passed.graph),
-        {.threads = wanted.threads, .reuse_memory = options.reuse_memory, .reference_only = options.reference_only});
+    part->executable = runtime::Executable::build(std::move(passed.graph), program);
     return part;
   }
 

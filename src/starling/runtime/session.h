@@ -6,18 +6,20 @@
 #include <string>
 
 #include "starling/graph/edge.h"
-#include "starling/kernels/resources.h"
+#include "starling/graph/program_options.h"
 #include "starling/runtime/containers.h"
+#include "starling/tensor/queue.h"
 
 namespace starling {
 
 struct SessionOptions {
-  kernels::Queues queues = {};         // queues that the graph's queue ops find by name
+  Queues queues = {};                  // queues that the graph's queue ops find by name
   std::set<std::string> disable = {};  // passes to disable, or "all"
   int threads = 0;                     // 0: num_threads() at the time of a run
   bool reuse_memory = true;
   bool reference_only = false;
-  std::size_t cache = 32;  // programs kept, one per set of feeds, fetches and targets
+  bool check_aliases = graph::checks_by_default();  // prove memory use when a program is built (alias_check.h)
+  std::size_t cache = 32;                           // programs kept, one per set of feeds, fetches and targets
 };
 
 // Value that replaces an edge: whatever would have made it does not run.

@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -84,6 +85,8 @@ class TensorQueue {
   bool closed_ = false;
   bool cancelled_ = false;
 };
+
+using Queues = std::map<std::string, std::shared_ptr<TensorQueue>>;  // by the names that ops give
 
 std::string to_string(const std::vector<TensorType>& types);  // "f32[784], i64[]"
 

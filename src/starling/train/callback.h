@@ -63,7 +63,7 @@ struct RunPlan {
   std::int64_t seed = 0;
   std::filesystem::path folder{};  // run folder; empty: no files
   std::vector<std::string> class_names{};
-  int rank = 0;  // this rank of `ranks`; only rank 0 writes files and prints
+  int rank = 0;  // number of the rank among `ranks`; only rank 0 writes files and prints
   int ranks = 1;
   bool rolls_back = false;  // may go back to its newest checkpoint, so that it needs one from the beginning
   int rolled_back = 0;      // rollbacks so far: the run goes on from a checkpoint that it has made itself

@@ -56,7 +56,7 @@ TEST(PsGate, BoundsReadsAndNotPushes) {
   }
 }
 
-// What a worker pushed before is in what it reads next.
+// A push of a worker is in the weights that it reads next.
 TEST(PsGate, ShowsOwnWritesInTheNextRead) {
   for (const std::int64_t s : {0, 1, 3}) {
     Gate gate({.workers = 2, .bound = s});
@@ -123,7 +123,7 @@ TEST(PsGate, KeepsACopyOfWhatWasLent) {
   const Bytes bytes{std::shared_ptr<const void>(&lent, [](const void*) {}), reinterpret_cast<const std::byte*>(&lent),
                     4, true};
   gate.push({.worker = 0, .clock = 0, .values = bytes});
-  lent = 2;  // its owner goes on
+  lent = 2;  // the owner goes on
   const auto steps = gate.push({.worker = 1, .clock = 0, .values = bytes});
   ASSERT_EQ(steps.size(), 2U);
   EXPECT_EQ(*reinterpret_cast<const float*>(steps[0][0].values.data), 1);

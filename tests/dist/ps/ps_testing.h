@@ -98,7 +98,7 @@ class ServerThreads {
   KeyTable table;
   std::shared_ptr<Wire> wire;
   std::vector<std::unique_ptr<Server>> running;
-  std::vector<ServerPlace> places;
+  std::vector<ServerInfo> places;
 
  private:
   SocketFolder folder_;

@@ -45,7 +45,7 @@ TEST(StepDetails, TellsHowFarAStepMovedEachParameter) {
   for (const auto& result : details.write(events, 9, values, {"conv*"})) EXPECT_TRUE(result) << result.error();
   const auto written = values_of(events.path());
   EXPECT_FLOAT_EQ(written.at("update_ratio/fc.weight").simple_value(), 0.1F);
-  EXPECT_FALSE(written.contains("update_ratio/fc.bias"));  // it was 0: there is nothing
+  EXPECT_FALSE(written.contains("update_ratio/fc.bias"));  // the bias was 0: there is no ratio
                                                            // to relate the step to
   EXPECT_EQ(written.at("weights/fc.weight").histo().max(), 4.5);
   EXPECT_EQ(written.at("weights/fc.bias").histo().num(), 1);

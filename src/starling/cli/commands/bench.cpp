@@ -14,6 +14,7 @@
 #include "starling/cli/bench_net.h"
 #include "starling/cli/bench_ranks.h"
 #include "starling/cli/commands.h"
+#include "starling/dist/comm/backend.h"
 #include "starling/graph/pass.h"
 #include "starling/graph/printer.h"
 #include "starling/tensor/allocator.h"
@@ -316,7 +317,8 @@ void register_command_bench(cli::Commands& into) {
   app.add_option("--peak", o.peak, "GFLOP/s and GB/s to compare with, instead of measuring them")
       ->expected(2)
       ->check(CLI::PositiveNumber);
-  app.add_option("--backend", o.ranks.backend, "Between ranks: auto, shared, gloo or mpi")->capture_default_str();
+  app.add_option("--backend", o.ranks.backend, "Between ranks: " + dist::either(dist::backend_choices()))
+      ->capture_default_str();
   app.add_option("--overlap", o.ranks.overlap, "Of reductions with the backward pass: on or off")
       ->check(CLI::IsMember({"on", "off"}))
       ->capture_default_str();

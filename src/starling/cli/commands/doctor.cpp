@@ -14,9 +14,8 @@
 #include "starling/data/formats/example.h"
 #include "starling/data/formats/hdf5.h"
 #include "starling/data/formats/image.h"
+#include "starling/dist/comm/backend.h"
 #include "starling/dist/comm/gpu/nccl_comm.h"
-#include "starling/dist/comm/transport/gloo_comm.h"
-#include "starling/dist/comm/transport/mpi_comm.h"
 #include "starling/dist/ps/wire.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/def/registry.h"
@@ -92,9 +91,12 @@ void tell_formats() {
 }
 
 void tell_comm() {
-  line("ranks",
-       fmt::format("threads, {}, {}", has_gloo() ? "Gloo (TCP)" : "no Gloo (apt install libgloo-dev, then build again)",
-                   dist::has_mpi() ? "MPI" : "no MPI (apt install libopenmpi-dev openmpi-bin, then build again)"));
+  std::string text = "threads";
+  for (const auto& backend : dist::comm_backends().in_order()) {
+    if (!backend.missing.empty())
+      text += backend.there() ? fmt::format(", {}", backend.title) : fmt::format(", no {}", backend.missing);
+  }
+  line("ranks", text);
   line("servers", dist::ps::has_wire() ? "ZeroMQ" : "no ZeroMQ (apt install libzmq3-dev, then build again)");
 }
 
@@ -133,7 +135,7 @@ void register_command_doctor(cli::Commands& into) {
       cli::run_doctor);
   app.add_flag("--comm", o.wanted, "Measures what ranks need to reach each other");
   app.add_option("-n,--ranks", o.ranks, "Number of ranks for --comm")->capture_default_str();
-  app.add_option("--backend", o.backend, "threads, shared, gloo or mpi alone, for --comm");
+  app.add_option("--backend", o.backend, "threads, " + dist::either(dist::backend_names()) + " alone, for --comm");
 }
 
 }  // namespace starling

@@ -10,7 +10,7 @@
 #include "starling/cli/inspect_files.h"
 #include "starling/data/datasets/hdf5_dataset.h"
 #include "starling/data/formats/hdf5.h"
-#include "starling/data/formats/hdf5_place.h"
+#include "starling/data/formats/hdf5_path.h"
 #include "starling/data/formats/idx.h"
 #include "starling/data/formats/npy.h"
 #include "starling/data/formats/safetensors.h"
@@ -105,7 +105,7 @@ int run_file(const InspectDataArguments& options) {
     std::cout << cli::describe_picture(options.what);
     return kOk;
   }
-  if (data::parse_hdf5_place(options.what)) return run_hdf5(options);
+  if (data::parse_hdf5_path(options.what)) return run_hdf5(options);
   std::vector<data::NamedSummary> fields;
   for (const auto& [name, tensor] : arrays_of(options.what)) fields.push_back({name, look_at(tensor, options)});
   std::cout << shown(fields, options);

@@ -15,6 +15,7 @@
 #include "starling/graph/export/tensorboard.h"
 #include "starling/graph/pass.h"
 #include "starling/graph/printer.h"
+#include "starling/runtime/execution/executable.h"
 #include "starling/runtime/program.h"
 #include "starling/train/job/job_graph.h"
 

@@ -44,7 +44,7 @@ void print_tensors(const std::vector<NamedTensor>& tensors) {
   fmt::print("{} tensors, {} elements, {:.1f} MB\n", tensors.size(), elements, static_cast<double>(bytes) / 1e6);
 }
 
-// What a model is fed, in a line: long lists of words and numbers are only counted.
+// Raw inputs of a model in a line: long lists of words and numbers are only counted.
 std::string raw_text(const nlohmann::json& raw) {
   constexpr std::size_t kMost = 8;
   nlohmann::ordered_json shown = {{"kind", raw.at("kind")}};

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <optional>
@@ -9,6 +10,7 @@
 #include "starling/base/file.h"
 #include "starling/cli/commands.h"
 #include "starling/cli/job_file.h"
+#include "starling/dist/comm/backend.h"
 #include "starling/dist/launch/secret.h"
 #include "starling/dist/launch/supervisor.h"
 #include "starling/dist/strategy/server_rule.h"
@@ -76,11 +78,25 @@ std::vector<dist::RankSlot> slots_of(const LaunchArguments& options, int servers
   });
 }
 
-void expect_backend(const std::string& backend) {
-  if (backend.empty() || backend == "auto" || backend == "shared" || backend == "gloo") return;
+std::string backend_help() {
+  std::string text = dist::either(dist::backend_choices(dist::for_launchers));
+  for (const auto& backend : dist::comm_backends().in_order()) {
+    if (backend.brings_ranks())
+      text += fmt::format(" (ranks over {} are started by {})", backend.title, backend.starters_text());
+  }
+  return text;
+}
+
+void expect_backend(const std::string& name) {
+  const auto names = dist::backend_choices(dist::for_launchers);
+  if (name.empty() || std::find(names.begin(), names.end(), name) != names.end()) return;
+  std::string starters;
+  for (const auto& backend : dist::comm_backends().in_order()) {
+    if (backend.name == name)
+      starters = fmt::format(": its ranks are started by {}, without `starling launch`", backend.starters_text());
+  }
   throw UsageError(
-      fmt::format("[launch] expected a backend, one of (auto, shared, gloo), got '{}'{}", backend,
-                  backend == "mpi" ? ": its ranks are started by mpirun or srun, without `starling launch`" : ""));
+      fmt::format("[launch] expected a backend, one of ({}), got '{}'{}", fmt::join(names, ", "), name, starters));
 }
 
 int run_launch(const LaunchArguments& options) {
@@ -156,7 +172,7 @@ void register_command_launch(cli::Commands& into) {
                  "Number of parameter servers, processes beside those of -n (else distribute.servers of the job)")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--hosts", o.hosts, "File with lines `host slots=k`");
-  app.add_option("--backend", o.backend, "auto, shared or gloo (ranks over MPI are started by mpirun or srun)");
+  app.add_option("--backend", o.backend, cli::backend_help());
   app.add_option("--address", o.address,
                  "Where ranks meet, host or host:port; by default loopback, or this host's name");
   app.add_option("--secret-file", o.secret_file,

@@ -53,7 +53,7 @@ void print_summary(const train::Job& job, const train::TrainResult& result) {
   fmt::print("{}\n", wrapped(line, terminal_columns(STDOUT_FILENO), 0));
 }
 
-// What to do with a run that had been finished before.
+// Advice for a run that had been finished before.
 std::string how_to_train_longer(const train::Job& job, const train::TrainResult& result) {
   if (!result.ended_by.empty()) return "train on without that by --set train.early_stop=null";
   const std::string longer = job.train.steps > 0 && result.summary.steps >= job.train.steps
@@ -114,7 +114,7 @@ int train_job(const train::Job& job, const TrainArguments& options) {
   train_options.stop = stop_on_signals();
   train_options.hung = [](const std::string& finding) {
     fmt::print(stderr, "\nstarling: {}\n", finding);
-    std::_Exit(kFailure);  // its thread cannot be ended otherwise
+    std::_Exit(kFailure);  // the thread that hangs cannot be ended otherwise
   };
   train_options.trace = options.trace;
   if (options.explain) train_options.explain = &std::cout;
@@ -146,7 +146,7 @@ int train_job(const train::Job& job, const TrainArguments& options) {
       job.train.folder.string());
 }
 
-// What to try where a loss, gradients or weights have become infinite or NaN.
+// Advice where a loss, gradients or weights have become infinite or NaN.
 std::string advice_against_infinities(const train::Job& job) {
   const auto options = job.optimizer.kind.json();
   std::string tries = fmt::format("a lower optimizer.lr{}",

@@ -22,7 +22,7 @@ struct PictureDatasetOptions {
   PictureReader reader{};
   bool bytes = true;     // samples of u8; else f32 from 0 to 1
   bool strict = false;   // a file that is no picture is an error; else it is left out with a warning
-  std::string folder{};  // that the files come from, for messages
+  std::string folder{};  // folder of the files, for messages
 };
 
 // Pictures decoded on access, with a label each: field 0 is [channels, height, width], field 1 i64 [].

@@ -34,7 +34,7 @@ class Hdf5Array {
 struct Hdf5Entry {
   std::string name{};                // path in the file: "train/x"
   std::optional<TensorType> type{};  // absent if the elements are not numbers that tensors have
-  std::string what{};                // what the elements are then: "text", "compound", …
+  std::string what{};                // name of their type then: "text", "compound", …
 };
 
 // Arrays of a file with those of its groups, in the order of their names. Links to other files are not followed.

@@ -9,7 +9,7 @@
 
 namespace starling::data {
 
-// What sources of arrays have in common: samples along the first axis, the last field their labels. `who` begins the
+// Splits shared by all sources of arrays: samples along the first axis, labels in the last field. `who` begins the
 // messages of errors: "[hdf5] x.h5:".
 
 // Checks the range of labels against the number of classes, which they show if it is 0.

@@ -14,7 +14,7 @@ struct Batch {
   std::int64_t size = 0;
   data::DataPosition begin{};  // position of its first sample
   std::int64_t total = 0;      // samples of the batch over all ranks (for a stream: of this rank)
-  std::int64_t portion = -1;   // its number, where portions are handed out (LoaderOptions::portions); else -1
+  std::int64_t portion = -1;  // number of the portion, where portions are handed out (LoaderOptions::portions); else -1
 };
 
 // Buffers for one batch and the plan of the batch in them. The loader's mutex guards the counts; the tensors belong to

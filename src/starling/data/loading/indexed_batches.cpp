@@ -87,13 +87,13 @@ void IndexedBatches::plan_portion(BatchPlan& plan, const std::atomic<bool>& stop
   to.size = to.total = 0;
   to.begin = to.after = position_;
   if (!number) return;
-  const PortionGrid::Place place = grid_.at(*number);
-  to.begin = place.batch;
-  to.total = place.total;
-  to.size = place.size;
-  to.first = place.batch.sample + place.first;
-  to.after = {place.batch.epoch, place.batch.sample + place.total};
-  to.order = order(place.batch.epoch);
+  const PortionGrid::Span span = grid_.at(*number);
+  to.begin = span.batch;
+  to.total = span.total;
+  to.size = span.size;
+  to.first = span.batch.sample + span.first;
+  to.after = {span.batch.epoch, span.batch.sample + span.total};
+  to.order = order(span.batch.epoch);
 }
 
 void IndexedBatches::plan(BatchPlan& plan, const std::atomic<bool>& stop) {

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "starling/base/error.h"
+#include "starling/base/make_thread.h"
 #include "starling/base/result.h"
-#include "starling/base/thread_context.h"
 #include "starling/data/loading/indexed_batches.h"
 #include "starling/data/loading/stream_batches.h"
 #include "starling/data/transform_scratch.h"
@@ -227,10 +227,7 @@ void Loader::start() {
   error_ = nullptr;
   try {
     for (auto& worker : workers_) {
-      worker.thread = std::thread([this, &worker, context = thread_context().inherited()] {
-        const ThreadContextScope scope(context);
-        work(worker);
-      });
+      worker.thread = make_thread(thread_context().inherited(), [this, &worker] { work(worker); });
     }
   } catch (const std::exception& error) {
     stop();

@@ -19,24 +19,24 @@ PortionGrid::PortionGrid(const Options& options) : options_(options) {
   first_batches_ = ceil_div(std::max<std::int64_t>(0, options.samples - options.start.sample), options.batch);
 }
 
-PortionGrid::Place PortionGrid::at(std::int64_t portion) const {
+PortionGrid::Span PortionGrid::at(std::int64_t portion) const {
   const std::int64_t number = portion / options_.pieces, piece = portion % options_.pieces;
-  Place place;
+  Span span;
   if (number < first_batches_) {
-    place.batch = {options_.start.epoch, options_.start.sample + number * options_.batch};
+    span.batch = {options_.start.epoch, options_.start.sample + number * options_.batch};
   } else {
     const std::int64_t later = number - first_batches_;
-    place.batch = {options_.start.epoch + 1 + later / batches_, later % batches_ * options_.batch};
+    span.batch = {options_.start.epoch + 1 + later / batches_, later % batches_ * options_.batch};
   }
-  place.total = std::min(options_.batch, options_.samples - place.batch.sample);
-  place.first = place.total * piece / options_.pieces;
-  place.size = place.total * (piece + 1) / options_.pieces - place.first;
-  return place;
+  span.total = std::min(options_.batch, options_.samples - span.batch.sample);
+  span.first = span.total * piece / options_.pieces;
+  span.size = span.total * (piece + 1) / options_.pieces - span.first;
+  return span;
 }
 
 DataPosition PortionGrid::after(std::int64_t portions) const {
   if (portions == 0) return options_.start;
-  const Place last = at(portions - 1);
+  const Span last = at(portions - 1);
   return {last.batch.epoch, last.batch.sample + last.first + last.size};
 }
 

@@ -22,13 +22,13 @@ class PortionGrid {
   PortionGrid() = default;
   explicit PortionGrid(const Options& options);
 
-  struct Place {
+  struct Span {
     DataPosition batch{};    // position of the batch's first sample
     std::int64_t total = 0;  // samples of the batch
     std::int64_t first = 0;  // the portion's samples within the batch: [first, first + size)
     std::int64_t size = 0;
   };
-  Place at(std::int64_t portion) const;
+  Span at(std::int64_t portion) const;
   // Position behind the first `portions` portions. At the end of an epoch it is that epoch's end, not the next one.
   DataPosition after(std::int64_t portions) const;
   // Portions before this epoch; those of the first epoch are counted from the start on.

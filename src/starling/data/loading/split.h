@@ -24,7 +24,7 @@ class Subset final : public Dataset {
   std::vector<std::int64_t> rows_;
 };
 
-// These samples of a data set, as it makes parts of itself or as a Subset.
+// Part of a data set with the given rows: made by the data set itself if it can, else a Subset.
 std::shared_ptr<const Dataset> part_of(std::shared_ptr<const Dataset> data, std::vector<std::int64_t> rows);
 
 // The first `count` samples of a data set; all if it has no more.

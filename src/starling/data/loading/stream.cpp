@@ -12,7 +12,7 @@
 namespace starling {
 namespace {
 
-constexpr std::uint64_t kSite = 0x7368756666666c65;            // its own random stream of the run's seed
+constexpr std::uint64_t kSite = 0x7368756666666c65;            // random stream of the shuffle, from the run's seed
 constexpr std::uint64_t kMostDraws = std::uint64_t{1} << 48;   // per epoch
 constexpr std::uint64_t kReadRather = std::uint64_t{4} << 20;  // gaps up to this are read through
 constexpr std::int64_t kMostShuffle = 1'000'000;               // a checkpoint lists all of them

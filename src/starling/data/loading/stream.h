@@ -17,7 +17,7 @@ namespace starling {
 
 struct StreamOptions {
   std::int64_t shuffle_samples = 10'000;                // capacity of the shuffle buffer; 1: no shuffling
-  std::int64_t shuffle_bytes = std::int64_t{64} << 20;  // its memory limit; the first one reached holds
+  std::int64_t shuffle_bytes = std::int64_t{64} << 20;  // memory limit of the buffer; the limit reached first holds
   std::int64_t interleave = 4;                          // shards read in turn
   bool shuffle_shards = true;                           // false: shards in the given order
 

@@ -54,7 +54,7 @@ void check_classes(const std::vector<std::string>& names, const std::string& col
       file, column, names.size(), *broken);
 }
 
-// What may part the columns of a header that was taken for a single one, as a job writes it; empty: nothing does.
+// Separator of a header that was taken for a single column, as a job writes it; empty: none found.
 std::string separator_in(const std::string& header) {
   for (const auto& [letter, name] : {std::pair(';', "';'"), {'\t', "tab"}, {'|', "'|'"}}) {
     if (header.find(letter) != std::string::npos) return name;
@@ -70,7 +70,7 @@ bool has_decimal_comma(std::string_view text) {
   return std::count(text.begin(), text.end(), ',') == 1 && parse_number(point, ignored);
 }
 
-// What to do about a cell that is no number.
+// Advice about a cell that is no number.
 const char* advice_for(std::string_view cell, bool has_target) {
   if (has_decimal_comma(cell)) return " (numbers have a point: replace the decimal commas)";
   return has_target ? " (list a column of words in categories, a useless one in ignore)"

@@ -92,7 +92,7 @@ std::shared_ptr<const CsvSchema> schema_of(const CsvSourceOptions& o, const std:
   if (raw_kind(as.raw) == "table") {
     auto known = std::make_shared<CsvSchema>(known_schema(o, as));
     set_label(*known, o);
-    known->learn(files.front(), csv_options(o));  // what was not known, such as classes without names
+    known->learn(files.front(), csv_options(o));  // facts that the options do not give, such as classes without names
     return known;
   }
   auto schema = std::make_shared<CsvSchema>();

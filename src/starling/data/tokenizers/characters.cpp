@@ -29,7 +29,7 @@ CharacterTokenizer::CharacterTokenizer(std::vector<std::string> characters, std:
   single_.fill(-1);
   for (std::int64_t id = 0; id < size(); ++id) {
     const auto& character = characters_[static_cast<std::size_t>(id)];
-    if (id == unknown) continue;  // its text is only for display
+    if (id == unknown) continue;  // the text of the unknown character is only for display
     check(!character.empty() && character_size(character) == character.size(),
           "[tokenizer] expected single characters, got '{}'", text_of_bytes(character));
     sorted_.emplace_back(character, id);

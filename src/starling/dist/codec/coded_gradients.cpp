@@ -40,7 +40,8 @@ void write_back(graph::Rewriter& rewriter, const Kept& kept) {
 // Time of messages, from those between neighbours: that of a byte by the difference of two sizes.
 WorldCosts measured_costs(Comm& comm) {
   constexpr std::int64_t kSmall = 64 << 10, kLarge = 1 << 20;
-  const auto apart = comm.split(0, comm.rank(), {.name = "codec"});  // whose messages are not counted as training's
+  const auto apart =
+      comm.split(0, comm.rank(), {.name = "codec"});  // messages of a group of its own are not counted as training's
   const CommProbe found = probe(*apart, {.pair_bytes = {kSmall, kLarge}, .reduce_bytes = {}, .most_pairs = 0});
   WorldCosts costs{.ranks = comm.size()};
   for (const PairProbe& pair : found.pairs) {

@@ -7,8 +7,8 @@
 
 namespace starling::dist {
 
-// What has moved on behalf of one rank: bytes of its memory that others have read, bytes of theirs that it has taken,
-// pieces that it has handed over whole, and phases of operations in which it handed over or took something.
+// Traffic on behalf of one rank: bytes of its memory that others have read, bytes of theirs that it has taken, pieces
+// that it has handed over whole, and phases of operations in which it handed over or took something.
 struct Moved {
   std::atomic<std::uint64_t> sent{0};
   std::atomic<std::uint64_t> received{0};
@@ -68,7 +68,7 @@ class TrafficTable {
 // the operation begins.
 using PhaseBits = std::atomic<std::uint32_t>;
 
-// What one piece of work moves, added to the table at its end. One at a time per thread.
+// Traffic of one piece of work, added to the table when the tally ends. One at a time per thread.
 class PieceTally {
  public:
   PieceTally(const TrafficTable& table, int mover, CommOp op, PhaseBits* phases);

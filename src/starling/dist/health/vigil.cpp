@@ -157,7 +157,7 @@ std::optional<Vigil::Finding> Vigil::stuck(Time now) const {
   std::string where;
   Seconds longest{0};
   for (const auto& [number, rank] : ranks_) {
-    if (rank.last.left) {  // it works alone, as long as it likes, or lets the others do so
+    if (rank.last.left) {  // the rank works alone, as long as it likes, or lets the others do so
       ended += rank.last.waiting ? 1 : 0;
       continue;
     }

@@ -23,12 +23,12 @@ struct Beat {
   std::chrono::milliseconds deadline{300'000};  // for progress that others wait for; 0: none
   std::uint64_t progress = 0;                   // Pulse::count
   bool waiting = false;                         // for other ranks
-  bool left = false;                            // its world, in good order: only its silence counts
+  bool left = false;                            // true: left its world in good order, and only its silence counts
   std::int64_t step = -1;                       // last finished step; -1: none
   std::string place{};                          // "pid 4711 on alpha"
   std::string doing{};                          // "evaluation"; empty: nothing special
 
-  bool ends() const { return left && waiting; }  // its process only waits for the others to end
+  bool ends() const { return left && waiting; }  // the process only waits for the others to end
 };
 Beat beat_of(const Pulse& pulse, std::chrono::milliseconds deadline);
 std::string write_beat(const Beat& beat);
@@ -52,7 +52,8 @@ class Vigil {
   };
 
   void beat(int rank, Beat beat, Time now);
-  void leave(int rank, Time now);  // it has gone; the others' time begins anew, as what they do may depend on it
+  void leave(int rank,
+             Time now);  // the rank has gone; the time of the others begins anew, as their work may depend on it
 
   // Looks at all ranks. Call it at least every period(). The first finding stays.
   const std::optional<Finding>& look(Time now);
@@ -84,7 +85,7 @@ class Vigil {
   std::optional<Finding> finding_;
 };
 
-// What is found about a silent rank. `who`: "rank 2 (pid 4711 on alpha)".
+// Finding about a silent rank. `who`: "rank 2 (pid 4711 on alpha)".
 std::string silence_text(std::string_view who, std::chrono::duration<double> since, std::chrono::milliseconds every,
                          std::int64_t step);
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "starling/dist/comm/backend.h"
 #include "starling/dist/comm/comm.h"
 #include "starling/dist/comm/hosts/host_map.h"
 #include "starling/dist/launch/rank_info.h"
@@ -14,13 +15,10 @@
 
 namespace starling::dist {
 
-// Backend between processes. automatic: shared memory among the ranks of a host and Gloo between hosts, or MPI if it
-// started the processes. The others: exactly that backend.
-enum class WorldBackend { automatic, shared, gloo, mpi };
-WorldBackend parse_world_backend(const std::string& text);  // auto, shared, gloo, mpi; throws Error naming them
-
 struct ConnectOptions {
-  WorldBackend backend = WorldBackend::automatic;
+  // Exactly this backend. Null: automatic, memory among the ranks of a host and the first backend of this build that
+  // reaches others between hosts, or the one that started the processes (MPI).
+  const CommBackend* backend = nullptr;
   std::uint64_t epoch = 0;
   std::chrono::milliseconds join_deadline{60'000};
   std::chrono::milliseconds call_deadline{300'000};
@@ -44,13 +42,19 @@ HostMap exchange_hosts(const RankInfo& info, Store& store, const std::string& id
 
 struct ConnectedWorld {
   std::unique_ptr<Comm> comm{};
-  std::string backend{};  // shared, gloo, mpi, shared+gloo, shared+mpi
+  std::string
+      backend{};  // name of the backend; shared+gloo, shared+mpi: the first inside hosts, the other between them
   HostMap hosts;
 };
 
-// Connects all ranks of the world. Collective. The store must not be used by anything else (with_prefix). mpi:
-// existing communicator over MPI; null: none, and WorldBackend::mpi makes one.
+// Communicator of all ranks that exists already, made by a backend that brings its ranks.
+struct MetRanks {
+  const CommBackend* backend = nullptr;
+  std::unique_ptr<Comm> comm{};
+};
+
+// Connects all ranks of the world. Collective. The store must not be used by anything else (with_prefix).
 ConnectedWorld connect_world(const RankInfo& info, const std::shared_ptr<Store>& store, const ConnectOptions& options,
-                             std::unique_ptr<Comm> mpi = nullptr);
+                             MetRanks met = {});
 
 }  // namespace starling::dist

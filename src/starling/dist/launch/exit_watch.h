@@ -12,9 +12,9 @@ namespace starling::dist {
 // before is let go.
 std::shared_ptr<Heart> watch_until_exit(std::shared_ptr<Heart> heart, std::shared_ptr<void> ties);
 
-// This process has nothing left to do but to wait for the others to end, in ways that cannot be interrupted: from now
-// on what the hearts find is written to stderr and ends it with code 1, also what they have found before. Nothing
-// without a watch.
+// Called when a process only waits for the others to end, in ways that cannot be interrupted: from now on a finding of
+// the hearts is written to stderr and ends the process with code 1, also one made before. Does nothing without a
+// watch.
 void wait_under_watch();
 
 }  // namespace starling::dist

@@ -104,7 +104,7 @@ void kill_all(pid_t program) {
 }  // namespace
 
 void guard(const GuardOptions& options) {
-  ::setpgid(0, 0);  // what is sent to the launcher's group, Ctrl-C or a kill, is not for the guard
+  ::setpgid(0, 0);  // signals to the launcher's group, Ctrl-C or a kill, are not for the guard
   ::prctl(PR_SET_NAME, "starling-guard");
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   sigset_t signals;

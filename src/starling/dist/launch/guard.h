@@ -6,7 +6,7 @@
 
 namespace starling::dist {
 
-// What a guard writes about its program, once each: whether it has been started (GuardNote), and how it ended (Exit).
+// Notes of a guard about its program, one of each: whether it has been started (GuardNote), and how it ended (Exit).
 struct GuardNote {
   pid_t pid = 0;  // of the program; 0: it could not be started, see why
   int why = 0;    // an errno

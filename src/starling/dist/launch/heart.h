@@ -34,9 +34,9 @@ class Heart {
         std::function<void(const std::string& finding)> found, std::function<std::unique_ptr<StoreLine>()> again = {});
   ~Heart();  // says that this rank leaves in good order
 
-  // This rank has left its world in good order and may work on alone for as long as it likes: from now on only its
-  // silence counts, and `found` hears what is found, at once what has been. When this returns, the rendezvous has been
-  // told, if it listens, and the function given before is not called any more.
+  // Called when the rank has left its world in good order and may work on alone for as long as it likes: from now on
+  // only its silence counts, and `found` is called with findings, at once with those made before. On return the
+  // rendezvous has been told, if it listens, and the function given before is not called any more.
   void leave(std::function<void(const std::string& finding)> found);
   // The process of a rank that has left is about to end and waits for the others to do so.
   void wait_for_the_end();

@@ -206,7 +206,7 @@ void RankWatch::judge() {
     }
   }
   if (hear_finding()) return;
-  // Whoever was hit comes before whoever left because of it, however late it is heard.
+  // A rank that was hit is blamed before one that left because of it, even if its end is heard of later.
   if (const Rank* hit = first_hit(); hit != nullptr && finding_.empty()) return blame(*hit);
   if (failed_) return;
   const Rank* first = first_failure();

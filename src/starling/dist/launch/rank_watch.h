@@ -10,7 +10,7 @@ namespace starling::dist {
 
 inline constexpr int kNoConnection = 255;  // exit code of ssh itself, as opposed to the remote program's
 
-// What all ranks of a start are told.
+// Facts of a start that all its ranks are told.
 struct StartNotice {
   std::string secret{};
   std::string launch{};  // name of the launch, kept by restarts
@@ -66,7 +66,7 @@ class RankWatch {
   std::vector<Rank> ranks_;
   std::optional<Time> noticed_;  // when a failure was first noticed
   std::optional<int> failed_;    // index of the first failed rank
-  std::string finding_;          // what the heartbeats say of it; empty: it has ended by itself
+  std::string finding_;          // finding of the heartbeats about the blamed rank; empty: it has ended by itself
   bool interrupted_ = false;
   bool killed_ = false;  // SIGKILL has been sent
   int stops_passed_on_ = 0;

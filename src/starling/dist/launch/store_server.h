@@ -48,7 +48,7 @@ class StoreServer {
   // False if it did not come to it within the deadline.
   bool catch_up(std::chrono::milliseconds deadline) const;
   std::vector<int> missing() const;  // ranks that have not joined yet
-  // What the heartbeats of the ranks have shown: who is silent or hung. All ranks that beat have been told.
+  // Finding from the heartbeats of the ranks: who is silent or hung. All ranks that beat have been told.
   std::optional<Vigil::Finding> finding() const;
 
  private:

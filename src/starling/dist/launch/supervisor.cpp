@@ -73,7 +73,7 @@ void tell_failure(Console& error, const RankEnd& failed, std::size_t ranks) {
   if (ranks > 2) others = fmt::format("; the other {} ranks were ended", ranks - 1);
   error.line(fmt::format("starling: {}{}", failed.text(), others));
   if (failed.last_words.empty()) error.line("starling: it had written nothing to stderr");
-  if (failed.spoke_last) return;  // they stand right above
+  if (failed.spoke_last) return;  // last words of the rank stand right above
   for (const auto& line : failed.last_words) error.line(fmt::format("[{}] {}", failed.slot.rank, line));
 }
 
@@ -81,7 +81,7 @@ void tell_failure(Console& error, const RankEnd& failed, std::size_t ranks) {
 
 std::string RankEnd::text() const {
   if (!finding.empty()) return finding;
-  const char* words = step_is_last ? " after step" : ", last reported step";  // it may have gone further since
+  const char* words = step_is_last ? " after step" : ", last reported step";  // the rank may have gone further since
   const std::string when = step ? fmt::format("{} {}", words, *step) : "";
   const std::string who =
       slot.role.empty() ? fmt::format("rank {}", slot.rank) : fmt::format("{}, rank {}", slot.role, slot.rank);

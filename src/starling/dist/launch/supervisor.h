@@ -45,7 +45,7 @@ struct RankEnd {
   pid_t pid = 0;
   Exit exit{};
   std::optional<std::int64_t> step{};     // last reported step
-  bool step_is_last = false;              // it reported it when it failed: no further one was made
+  bool step_is_last = false;              // the rank reported `step` when it failed: no further one was made
   std::string finding{};                  // why it was killed, if its heartbeats showed that it was silent or hung
   std::vector<std::string> last_words{};  // last lines of its stderr
   bool spoke_last = false;                // nothing was shown after them

@@ -8,7 +8,6 @@
 #include <cstring>
 
 #include "starling/dist/comm/threads/threads_comm.h"
-#include "starling/dist/comm/transport/mpi_comm.h"
 #include "starling/dist/launch/connect.h"
 #include "starling/dist/launch/exit_watch.h"
 #include "starling/dist/launch/heart.h"
@@ -36,10 +35,12 @@ std::uint64_t read_epoch(const dist::Variables& variables) {
   return epoch;
 }
 
-// True if MPI started this process and this build supports it. srun counts only with PMIx.
-bool started_by_mpi(const dist::RankInfo& info, const dist::Variables& variables) {
-  const bool by_mpi = info.starter == "open_mpi" || (info.starter == "slurm" && variables("PMIX_RANK"));
-  return by_mpi && dist::has_mpi();  // in this order: asking may load MPI
+// Backend whose own program started this process; null: none did.
+const dist::CommBackend* started_over(const dist::RankInfo& info, const dist::Variables& variables) {
+  for (const auto& backend : dist::comm_backends().in_order()) {
+    if (backend.started != nullptr && backend.started(info, variables)) return &backend;
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -65,8 +66,9 @@ struct Joining {
 
   explicit Joining(const WorldOptions& given);
   void meet_at(const std::string& address, const std::string& secret, bool serve);
-  void beat(bool over_mpi);
-  std::unique_ptr<Comm> meet_over_mpi();
+  void beat(const dist::CommBackend* starter);
+  const dist::CommBackend* starter() const;
+  dist::MetRanks meet_over(const dist::CommBackend& backend);
 };
 
 // Not inline: GCC 12 would warn of uninitialised members.
@@ -94,19 +96,27 @@ void Joining::meet_at(const std::string& address, const std::string& secret, boo
   connect.listen = world.ties->store->local_host();
 }
 
-// Joins over MPI, which announces rank 0's rendezvous, with a secret for this run alone.
-std::unique_ptr<Comm> Joining::meet_over_mpi() {
+// Backend over which the ranks find each other, since it brings them; null: they need a rendezvous.
+const dist::CommBackend* Joining::starter() const {
+  if (connect.backend != nullptr) return connect.backend->brings_ranks() ? connect.backend : nullptr;
+  return launched ? nullptr : started_over(world.info, variables);
+}
+
+// Joins over a backend that brings its ranks and announces rank 0's rendezvous, with a secret for this run alone.
+dist::MetRanks Joining::meet_over(const dist::CommBackend& backend) {
   const dist::RankInfo& info = world.info;
-  auto comm = dist::make_mpi_comm({.epoch = world.epoch,
-                                   .deadline = connect.call_deadline,
-                                   .join = options.join_deadline,
-                                   .pulse = connect.pulse,
-                                   .stop = options.stop},
-                                  dist::reducing_by(options.all_reduce));
+  auto comm = backend.make(nullptr, {.rank = info.rank,
+                                     .world = info.world,
+                                     .epoch = world.epoch,
+                                     .join_deadline = options.join_deadline,
+                                     .call_deadline = connect.call_deadline,
+                                     .pulse = connect.pulse,
+                                     .stop = options.stop,
+                                     .all_reduce = options.all_reduce});
   check(comm->rank() == info.rank && comm->size() == info.world,
-        "[world] expected rank {} of {}, as {} told, got rank {} of {} from MPI: is this build's MPI the one that "
+        "[world] expected rank {} of {}, as {} told, got rank {} of {} from {}: is this build's {} the one that "
         "started it?",
-        info.rank, info.world, info.starter, comm->rank(), comm->size());
+        info.rank, info.world, info.starter, comm->rank(), comm->size(), backend.title, backend.title);
   constexpr std::size_t kWidth = 512;
   std::string own = dist::host_identity(variables).substr(0, kWidth),
               all(kWidth * static_cast<std::size_t>(info.world), '\0');
@@ -128,12 +138,13 @@ std::unique_ptr<Comm> Joining::meet_over_mpi() {
   comm->broadcast(said.data(), static_cast<std::int64_t>(kWidth), DType::u8, 0, {.name = "rendezvous"}).wait();
   said.resize(std::strlen(said.c_str()));
   if (info.rank != 0) meet_at(said.substr(said.find(' ') + 1), said.substr(0, said.find(' ')), false);
-  return comm;
+  return {&backend, std::move(comm)};
 }
 
 // Begins the heartbeats of a connected rank. What they find breaks the communicator, and all groups split from it. They
-// go on beyond the world where a rendezvous does, too: the launcher's, or the one that MPI's ranks made for this run.
-void Joining::beat(bool over_mpi) {
+// go on beyond the world where a rendezvous does, too: the launcher's, or the one that ranks of `starter` made for this
+// run.
+void Joining::beat(const dist::CommBackend* starter) {
   if (connect.pulse == nullptr) return;
   const auto found = [comm = std::weak_ptr<Comm>(world.comm)](const std::string& finding) {
     if (const auto there = comm.lock()) there->abort(finding);
@@ -146,8 +157,10 @@ void Joining::beat(bool over_mpi) {
                          .place = fmt::format("pid {} on {}", ::getpid(), world.host),
                          .served_by_rank0 = !launched},
       connect.pulse, found, [store = world.ties->store] { return store->line_at_once(); });
-  if (launched || over_mpi) world.heart = dist::watch_until_exit(std::move(world.heart), world.ties);
-  if (over_mpi) dist::when_mpi_waits_at_exit(dist::wait_under_watch);
+  if (launched || starter != nullptr) world.heart = dist::watch_until_exit(std::move(world.heart), world.ties);
+  if (starter != nullptr && starter->when_waiting_at_exit != nullptr) {
+    starter->when_waiting_at_exit(dist::wait_under_watch);
+  }
 }
 
 milliseconds call_deadline(const WorldOptions& options) {
@@ -188,7 +201,7 @@ World join_world(const dist::ProcessFlags& flags, const WorldOptions& options) {
   world.host = dist::host_name();
   const std::string backend =
       options.backend.empty() ? joining.variables("STARLING_BACKEND").value_or("") : options.backend;
-  joining.connect = {.backend = dist::parse_world_backend(backend),
+  joining.connect = {.backend = dist::find_backend(backend),
                      .epoch = world.epoch,
                      .join_deadline = options.join_deadline,
                      .call_deadline = call_deadline(options),
@@ -203,28 +216,24 @@ World join_world(const dist::ProcessFlags& flags, const WorldOptions& options) {
     return std::move(world);
   }
   set_thread_rank(world.info.rank);
-  const bool automatic = joining.connect.backend == dist::WorldBackend::automatic;
-  const bool launched = joining.launched;
-  std::unique_ptr<Comm> mpi;
-  bool over_mpi = false;
-  if (joining.connect.backend == dist::WorldBackend::mpi ||
-      (automatic && !launched && started_by_mpi(world.info, joining.variables))) {
-    mpi = joining.meet_over_mpi();
-    over_mpi = true;
+  const dist::CommBackend* starter = joining.starter();
+  dist::MetRanks met;
+  if (starter != nullptr) {
+    met = joining.meet_over(*starter);
   } else {
     check(!world.info.address.empty(),
           "[world] expected STARLING_ADDRESS, host:port where rank 0 listens, since {} brings no rendezvous of its own "
           "to this build, got none",
           world.info.starter);
     joining.meet_at(world.info.address, dist::read_secret(options.secret_file, joining.variables),
-                    world.leads() && !launched);
+                    world.leads() && !joining.launched);
   }
-  auto connected = connect_world(world.info, with_prefix(world.store, "connect"), joining.connect, std::move(mpi));
+  auto connected = connect_world(world.info, with_prefix(world.store, "connect"), joining.connect, std::move(met));
   world.backend = std::move(connected.backend);
   world.info.local_rank = connected.hosts.local_rank();
   world.info.local_world = connected.hosts.local_world();
   world.comm = std::move(connected.comm);
-  joining.beat(over_mpi);
+  joining.beat(starter);
   return std::move(world);
 }
 

@@ -19,8 +19,8 @@ class Heart;
 namespace starling {
 
 struct WorldOptions {
-  std::string backend = "";                         // auto, shared, gloo, mpi; empty: STARLING_BACKEND, else auto
-  std::filesystem::path secret_file = {};           // empty: STARLING_SECRET, or the file in STARLING_SECRET_FILE
+  std::string backend = "";                // auto or a name of comm_backends(); empty: STARLING_BACKEND, else auto
+  std::filesystem::path secret_file = {};  // empty: STARLING_SECRET, or the file in STARLING_SECRET_FILE
   std::chrono::milliseconds join_deadline{60'000};  // for all ranks to join
   // A rank that misses three heartbeats (stopped, cut off, dead) is named by all others, also while they compute. 0: no
   // supervision, for debuggers: waits for other ranks then last as long as they take.
@@ -38,16 +38,17 @@ struct WorldOptions {
 struct World {
   dist::RankInfo info{};    // local_rank and local_world count ranks that really share the host
   std::uint64_t epoch = 0;  // number of restarts of all ranks so far
-  std::string backend{};    // threads (alone), shared, gloo, mpi, shared+gloo, shared+mpi
-  std::string host{};       // name of this host
-  struct Ties;              // rendezvous server and connection, if any
+  std::string
+      backend{};       // name of the backend, threads (alone), shared+gloo: in memory inside hosts, Gloo between them
+  std::string host{};  // name of this host
+  struct Ties;         // rendezvous server and connection, if any
   std::shared_ptr<Ties> ties{};
   std::shared_ptr<Store> store{};
   std::shared_ptr<Comm> comm{};
   std::shared_ptr<dist::Heart> heart{};  // null: not supervised
 
   bool alone() const { return info.world == 1; }
-  bool leads() const { return info.rank == 0; }  // this rank writes files and prints
+  bool leads() const { return info.rank == 0; }  // the rank that writes files and prints
 
   // Reports this rank's step to `starling launch`, for its message should the rank die. Cheap enough for every step:
   // most calls only store the number. Under another launcher the step appears in the rank's own last words.

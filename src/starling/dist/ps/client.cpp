@@ -36,7 +36,7 @@ Bytes piece(const Bytes& whole, std::size_t begin, std::size_t size) {
 
 struct Client::State {
   struct Link {
-    ServerPlace place;
+    ServerInfo info;
     std::string name;
     std::unique_ptr<Socket> socket{};
     SteadyClock::time_point heard{}, pinged{};
@@ -57,9 +57,9 @@ struct Client::State {
     most = most_bytes(keys);
     seen.assign(keys.keys().size(), -1);
     for (std::size_t i = 0; i < options.servers.size(); ++i) {
-      Link link{.place = options.servers[i], .name = options.servers[i].name};
+      Link link{.info = options.servers[i], .name = options.servers[i].name};
       if (link.name.empty()) link.name = fmt::format("server {}", i);
-      link.socket = wire->connect(link.place.address, most);
+      link.socket = wire->connect(link.info.address, most);
       link.heard = SteadyClock::now();
       links.push_back(std::move(link));
     }
@@ -122,7 +122,7 @@ struct Client::State {
   void pump(milliseconds time) {
     if (time.count() > 0 && options.stop && options.stop()) fail("[{}] stopped while waiting for servers", who());
     const auto now = SteadyClock::now();
-    if (now - pumped > std::chrono::seconds(1)) {  // this worker was busy with something else: silence begins anew
+    if (now - pumped > std::chrono::seconds(1)) {  // the worker was busy with something else: silence begins anew
       for (Link& link : links) link.heard = now;
     }
     std::vector<Socket*> sockets;
@@ -146,7 +146,7 @@ struct Client::State {
     const Header& header = message.header;
     bytes_in += static_cast<double>(payload_bytes(message));
     if (header.slot == kReplaced && header.verb == Verb::refused) return replace(s, "has been replaced");
-    if (header.slot == kAlone && header.verb == Verb::done) links[s].place.backup.clear();
+    if (header.slot == kAlone && header.verb == Verb::done) links[s].info.backup.clear();
     const auto found = open.find(header.number);
     if (found == open.end() || found->second.server != s) return;  // an answer to a repetition
     const Open answered = std::move(found->second);
@@ -163,7 +163,7 @@ struct Client::State {
 
   void watch(std::size_t s) {
     Link& link = links[s];
-    if (link.socket->lost() && !link.place.backup.empty()) return replace(s, "has lost its connection");
+    if (link.socket->lost() && !link.info.backup.empty()) return replace(s, "has lost its connection");
     const auto now = SteadyClock::now();
     bool waits = false;
     for (auto& [n, one] : open) {
@@ -191,9 +191,9 @@ struct Client::State {
   // Goes on with the backup: unanswered requests are repeated there, in order.
   void replace(std::size_t s, const std::string& why) {
     Link& link = links[s];
-    if (link.place.backup.empty()) fail("[{}] {} ({}) {}", who(), link.name, link.place.address, why);
-    link.place.address = std::exchange(link.place.backup, "");
-    link.socket = wire->connect(link.place.address, most);
+    if (link.info.backup.empty()) fail("[{}] {} ({}) {}", who(), link.name, link.info.address, why);
+    link.info.address = std::exchange(link.info.backup, "");
+    link.socket = wire->connect(link.info.address, most);
     link.heard = SteadyClock::now();
     ++failovers;
     link.socket->send(

@@ -13,7 +13,7 @@
 
 namespace starling::dist::ps {
 
-struct ServerPlace {
+struct ServerInfo {
   std::string address{};
   std::string backup{};  // goes on where the first one dies; empty: none
   std::string name{};    // in messages; empty: "server <index>"
@@ -22,7 +22,7 @@ struct ServerPlace {
 struct ClientOptions {
   int worker = 0;      // -1: an observer, whom no clock counts and whose pulls never wait; it cannot push
   std::string name{};  // in messages; empty: "worker <number>", "observer"
-  std::vector<ServerPlace> servers{};
+  std::vector<ServerInfo> servers{};
   std::string secret{};
   std::int64_t clock = 0;          // the first one of this worker
   milliseconds deadline{300'000};  // of a request, with all its waiting for other workers
@@ -70,7 +70,7 @@ class Client {
   // All that this worker had to push for a clock has been pushed; not needed for tensors that it pushed.
   void tick(std::int64_t clock);
 
-  // What a server refused is thrown by the call that sees its ticket done.
+  // A refusal by a server is thrown by the call that sees its ticket done.
   bool done(Ticket ticket);  // also takes what has arrived
   void wait(Ticket ticket);
   void wait_all();  // for all tickets so far
@@ -78,8 +78,8 @@ class Client {
   // Rows of a tensor `by_rows`, in the order asked for: [n, …]. Blocks.
   Tensor pull_rows(std::size_t tensor, const Tensor& rows, std::int64_t clock = 0);
 
-  // Nobody waits for this worker any more; unless it says so itself (leave()), someone who knows of its death does.
-  // What it has pushed stays. Blocks.
+  // Tells the servers that no read waits for the worker any more. A worker calls leave() for itself; for a dead one,
+  // whoever knows of its death calls retire(). Its pushes stay. Blocks.
   void retire(int worker);
   void leave();
   // Is waited for again after leave(), from this clock on. Blocks.

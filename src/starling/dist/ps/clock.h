@@ -10,7 +10,7 @@ namespace starling::dist::ps {
 
 inline constexpr std::int64_t kUnbounded = std::numeric_limits<std::int64_t>::max();
 
-// What a clock is: a worker's steps, or whatever it calls so. `bound` is the s of stale-synchronous parallelism:
+// A clock counts a worker's steps, or whatever it calls so. `bound` is the s of stale-synchronous parallelism:
 //   0            bulk-synchronous: a read at clock c has all updates of clocks before c, and no other
 //   s            a read at clock c has all updates of clocks before c - s, and none of clock least + s or later
 //   kUnbounded   asynchronous: reads never wait

@@ -17,15 +17,15 @@ std::int64_t row_elements(const TensorType& type) {
   return type.shape.rank() == 0 || type.shape[0] == 0 ? 1 : type.shape.numel() / type.shape[0];
 }
 
-// Puts pieces where there is least.
-class Placement {
+// Assigns pieces to servers: each to the one that holds least.
+class KeyAssignment {
  public:
-  Placement(const std::vector<ServedTensor>& tensors, int servers)
+  KeyAssignment(const std::vector<ServedTensor>& tensors, int servers)
       : tensors_(tensors), loads_(static_cast<std::size_t>(servers)), pieces_(tensors.size()) {
     double all = 0;
     for (const auto& tensor : tensors) all += static_cast<double>(bytes_of(tensor.type));
     small_ = kSmall * all / servers;
-    for (const std::size_t i : largest_first()) place(i);
+    for (const std::size_t i : largest_first()) assign(i);
   }
 
   const std::vector<std::vector<Key>>& pieces() const { return pieces_; }
@@ -55,7 +55,7 @@ class Placement {
     return static_cast<double>(share) * kSmall > static_cast<double>(kAligned) ? kAligned : 1;
   }
 
-  void place(std::size_t i) {
+  void assign(std::size_t i) {
     const ServedTensor& tensor = tensors_[i];
     const std::int64_t all = tensor.type.shape.numel(), unit = unit_of(tensor), units = (all + unit - 1) / unit;
     const bool cut = !tensor.whole && static_cast<double>(bytes_of(tensor.type)) > small_;
@@ -84,8 +84,8 @@ class Placement {
 KeyTable::KeyTable(std::vector<ServedTensor> tensors, int servers) : servers_(servers), tensors_(std::move(tensors)) {
   check(servers >= 1 && !tensors_.empty(), "[ps] expected at least one server and one tensor, got {} and {}", servers,
         tensors_.size());
-  const Placement placed(tensors_, servers);
-  for (const auto& pieces : placed.pieces()) {
+  const KeyAssignment assigned(tensors_, servers);
+  for (const auto& pieces : assigned.pieces()) {
     first_.push_back(keys_.size());
     for (Key key : pieces) {
       key.id = static_cast<std::uint32_t>(keys_.size());

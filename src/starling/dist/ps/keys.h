@@ -30,10 +30,10 @@ struct Key {
   std::int64_t size = 0;
 };
 
-// Which server holds what: a function of the tensors and the number of servers, so that all workers and servers make
-// the same table of their own. Large tensors are cut into a piece for every server, small ones lie where there is
-// least: the fullest server holds at most 1.1 times the bytes of the emptiest one, unless `whole` or wide rows forbid
-// it.
+// Table of the server that holds each piece: a function of the tensors and the number of servers, so that all workers
+// and servers make the same table of their own. Large tensors are cut into a piece for every server, small ones lie
+// where there is least: the fullest server holds at most 1.1 times the bytes of the emptiest one, unless `whole` or
+// wide rows forbid it.
 class KeyTable {
  public:
   // Throws if a server would hold nothing.

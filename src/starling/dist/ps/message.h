@@ -35,9 +35,9 @@ enum class Verb : std::uint8_t {
   push_pull,  // push of `clock`, answered like a pull of `clock` + 1
   pull_rows,  // single rows of a key; parts: rows (i64), counted in the key
   tick,       // the worker has pushed all it has for `clock`
-  retire,     // nobody waits for worker `slot` any more
+  retire,     // no read waits for worker `slot` any more
   ping,       // answered at once
-  manifest,   // which tensors of state the server holds; answer: JSON
+  manifest,   // tensors of state that the server holds; answer: JSON
   get_state,  // tensor `slot` of the manifest
   put_state,
   stats,      // counters; answer: JSON

@@ -16,7 +16,7 @@ namespace starling::dist::ps {
 // everywhere. Nobody blocks meanwhile. Knows no tensors.
 class NormExchange {
  public:
-  // Who made a step, and how many of it there were before.
+  // Maker of a step, and number of its steps before.
   struct Tag {
     int worker = 0;  // -1: all workers together
     std::uint64_t count = 0;
@@ -54,7 +54,7 @@ class NormExchange {
   bool first_of_its_kind(std::size_t place) const;
 
   int server_;
-  std::vector<int> servers_;  // that hold a piece
+  std::vector<int> servers_;  // servers that hold a piece
   bool ordered_;
   std::deque<Waiting> waiting_;
   std::map<int, std::uint64_t> counts_;

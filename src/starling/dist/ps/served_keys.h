@@ -15,8 +15,8 @@
 
 namespace starling::dist::ps {
 
-// What a server holds and how requests change it, without sockets. A function of the requests in their order: primary
-// and backup, given the same ones, hold the same bits.
+// State of a server and how requests change it, without sockets. A function of the requests in their order: primary and
+// backup, given the same ones, hold the same bits.
 class ServedKeys {
  public:
   ServedKeys(KeyTable table, int server, const optim::OptimizerMaker& optimizer, const ClockOptions& clock);

@@ -301,7 +301,7 @@ struct Server::State {
   ServedKeys served;
   std::unique_ptr<Socket> listener, line;       // line: to the backup; null: none
   std::vector<std::unique_ptr<Socket>> others;  // to all servers, if they measure norms together
-  std::set<std::string> peers;                  // that know the secret
+  std::set<std::string> peers;                  // peers that know the secret
   std::vector<Request> parked;                  // reads that wait for a clock, or for weights
   std::map<std::uint64_t, Request> unconfirmed;
   std::uint64_t chained = 0;

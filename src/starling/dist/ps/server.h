@@ -13,7 +13,7 @@
 namespace starling::dist::ps {
 
 struct ServerOptions {
-  int index = 0;                  // which keys of the table it holds
+  int index = 0;                  // number of the server: it holds the keys that the table gives it
   std::string name = "server 0";  // role and name in messages
   std::string address{};          // to listen on; see wire.h
   std::string backup{};           // address of the server that repeats all this one does; empty: none

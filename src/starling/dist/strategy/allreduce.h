@@ -69,7 +69,7 @@ class AllReduce final : public dist::RankStrategy {
   // Moves weights and optimizer state into the communicator's arena, if it has one, so that other ranks can read them,
   // and cuts what is stored in pieces.
   void begin(const dist::TrainedState& state) override;
-  // What the codec keeps; with another number of ranks all of it together, in equal shares.
+  // State of the codec; resumed with another number of ranks, all of it together is handed out in equal shares.
   std::vector<NamedTensor> tensors() const override { return coded_.tensors(); }
   bool sums_over_ranks(const std::string& tensor) const override { return coded_.is_part(tensor); }
   void regrouped() override { coded_.share_out(); }

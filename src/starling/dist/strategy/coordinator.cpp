@@ -64,7 +64,7 @@ Coordinator::Coordinator(std::vector<std::unique_ptr<Comm>> lines, Handler& hand
   for (std::size_t i = 0; i < lines.size(); ++i) {
     lines_[i].comm = std::move(lines[i]);
     lines_[i].open = lines_[i].comm != nullptr;
-    if (lines_[i].open) lines_[i].comm->leave_unwatched();  // what is served here is no progress of rank 0's own
+    if (lines_[i].open) lines_[i].comm->leave_unwatched();  // work for other ranks is no progress of rank 0's own
   }
   thread_ = std::thread([this] { serve(); });
 }

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "starling/base/error.h"
+#include "starling/base/make_thread.h"
 #include "starling/dist/comm/checking/checking_comm.h"
 #include "starling/dist/comm/threads/threads_comm.h"
 #include "starling/dist/strategy/rank_program.h"
@@ -150,14 +151,14 @@ std::vector<std::unique_ptr<Comm>> make_comms(const DataParallelOptions& options
   std::vector<std::thread> threads;
   // Wrapping in checks is collective, so each rank does it on a thread.
   for (std::size_t r = 0; r < comms.size(); ++r) {
-    threads.emplace_back([&, r] {
+    threads.push_back(make_thread({.rank = static_cast<int>(r)}, [&, r] {
       try {
         auto comm = options.decorate ? options.decorate(std::move(comms[r])) : std::move(comms[r]);
         wrapped[r] = options.checked ? dist::make_checking(std::move(comm)) : std::move(comm);
       } catch (...) {
         errors[r] = std::current_exception();
       }
-    });
+    }));
   }
   for (auto& thread : threads) thread.join();
   for (const auto& error : errors) {

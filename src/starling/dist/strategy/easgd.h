@@ -63,13 +63,13 @@ class Easgd final : public dist::RankStrategy {
   std::vector<Tensor> centre_;
   std::vector<Tensor> own_;  // weights of this rank while show() has replaced them by the centre
   std::vector<NamedTensor> buffers_, named_weights_, moments_;
-  std::vector<dist::FlatTensors> averaged_moments_;  // what model() has handed out
-  std::unique_ptr<Comm> saving_;                     // of model(), which is no part of the strategy's costs
+  std::vector<dist::FlatTensors> averaged_moments_;  // moments handed out by model(), averaged over the ranks
+  std::unique_ptr<Comm> saving_;  // group for model(), whose traffic is no part of the strategy's costs
   std::unique_ptr<CentreServer> server_;
   std::unique_ptr<CentreClient> client_;
   bool explored_ = false;  // weights have changed since last set to the centre
   dist::CatchUp catch_up_;
-  std::int64_t foremost_ = 0, asked_ = -1;  // steps of the foremost rank, and the step at which this was asked
+  std::int64_t foremost_ = 0, asked_ = -1;  // steps of the foremost rank, and the own step at which it was asked for
   std::int64_t steps_ = 0, meetings_ = 0, left_out_ = 0;
   std::uint64_t bytes_ = 0;  // received in pulls, as the communicator counts
 };

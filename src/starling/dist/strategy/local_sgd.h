@@ -50,11 +50,11 @@ class LocalSgd final : public dist::RankStrategy {
   std::vector<NamedTensor> counted_;                  // integers: taken from rank 0
   std::vector<NamedTensor> averaged_;                 // tensors of weights_ and others_, by their names
   std::vector<NamedTensor> moments_;                  // of the optimizer, if every rank keeps its own
-  std::vector<dist::FlatTensors> together_in_model_;  // what model() has handed out
-  std::unique_ptr<Comm> saving_;                      // of model(), which is no part of the strategy's costs
-  std::vector<Tensor> anchor_, velocity_;             // parallel to weights_, if outer()
-  bool own_state_ = false;                            // moments differ between ranks
-  Tensor samples_;                                    // f64 count of this rank's samples since the last average
+  std::vector<dist::FlatTensors> together_in_model_;  // moments handed out by model(), averaged
+  std::unique_ptr<Comm> saving_;           // group for model(), whose traffic is no part of the strategy's costs
+  std::vector<Tensor> anchor_, velocity_;  // parallel to weights_, if outer()
+  bool own_state_ = false;                 // moments differ between ranks
+  Tensor samples_;                         // f64 count of this rank's samples since the last average
   bool together_ = true;
   std::int64_t steps_ = 0, syncs_ = 0;
   std::uint64_t averaged_bytes_ = 0;  // received in averages, as the communicator counts

@@ -13,7 +13,7 @@ namespace starling::dist {
 struct PlannedExchange {
   std::string op;          // all_reduce, all_gather, reduce_scatter, …
   std::string axis;        // of the mesh
-  std::string value;       // what is exchanged: scope, op and number in the traced step
+  std::string value;       // exchanged value: scope, op and number in the traced step
   std::string reader;      // op that needs it so
   std::int64_t bytes = 0;  // of the operand on this rank
 };

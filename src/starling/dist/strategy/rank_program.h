@@ -12,7 +12,7 @@
 namespace starling::dist {
 
 struct RankProgramOptions {
-  Comm* comm = nullptr;  // this rank's communicator; outlives the program
+  Comm* comm = nullptr;  // communicator of the rank; outlives the program
   // Ranks and groups that collectives of the program itself go to (Mesh::world()); `comm` is one of the groups, and
   // rows are split over its ranks alone. Without a communicator: the program has no collectives of its own.
   CommWorld world = {};

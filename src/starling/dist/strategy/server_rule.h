@@ -12,18 +12,18 @@ namespace starling::dist {
 
 // Strategy over parameter servers, as a composition of three choices.
 struct ServerRule {
-  // When: how far a read may be behind (ps/clock.h), and how pushes of one clock become updates.
+  // Time: how far a read may be behind (ps/clock.h), and how pushes of one clock become updates.
   std::int64_t bound = ps::kUnbounded;
   ps::Merge merge = ps::Merge::each;
   std::int64_t backups = 0;  // merge mean: workers that an update need not wait for
 
-  // What: gradients of so many steps are added up before they are pushed; weights are fetched before every n_fetch-th
-  // step, and in between a worker descends by itself.
+  // Amount exchanged: gradients of n_push steps are added up before they are pushed; weights are fetched before every
+  // n_fetch-th step, and in between a worker descends by itself.
   std::int64_t n_push = 1;
   std::int64_t n_fetch = 1;
 
-  // Who: portions of the data go to whoever is idle, or worker w makes its part of every step. The first `warm` of them
-  // are made by one worker alone.
+  // Share of the work: a portion of the data goes to any idle worker, or (in_turn) worker w makes its part of every
+  // step. The first `warm` portions are made by one worker alone.
   bool in_turn = false;
   std::int64_t warm = 0;
 

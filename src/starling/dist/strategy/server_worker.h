@@ -49,7 +49,7 @@ class ServerWorker final : public RankStrategy {
   std::vector<NamedTensor> kept_;  // sums of gradients that are not pushed yet; empty: each is pushed at once
   double kept_weight_ = 0;
   std::int64_t kept_steps_ = 0;
-  bool aside_ = false;      // nobody waits for it; from its first hello on, others do
+  bool aside_ = false;      // retired: no other worker waits for this one; from its first hello on, they do
   std::int64_t clock_ = 0;  // of the last step
   std::int64_t steps_ = 0, pushes_ = 0, fetches_ = 0, not_finite_ = 0;
 };

@@ -23,10 +23,10 @@ graph::Graph along_model_axes(const graph::Graph& global, const MeshShape& mesh,
 // The tensors that a program of this rank reads and writes: pieces where there are such.
 Container with_pieces(const Container& container, const ShardedState& sharded);
 
-// Those that have memory of their own: neither in pieces nor deferred.
+// Tensors of the list that have memory of their own: neither stored in pieces nor deferred.
 std::vector<NamedTensor> with_memory(const std::vector<NamedTensor>& tensors);
 
-// Bytes that this rank stores of them.
+// Bytes of the tensors that this rank stores.
 std::size_t stored_bytes(const std::vector<NamedTensor>& tensors, const ShardedState& sharded);
 
 }  // namespace starling::dist

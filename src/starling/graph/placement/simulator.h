@@ -6,7 +6,7 @@
 
 namespace starling::graph {
 
-// What a simulated device does: runs a task, or receives a value.
+// Work of a simulated device: a task to run, or a value to receive.
 struct SimulatedJob {
   int id = 0;
   bool receives = false;

@@ -24,8 +24,8 @@ bool alike(const ArgDesc& a, const ArgDesc& b) {
   return true;
 }
 
-// An operand or result of the library's kernel: where it is, or a copy in scratch.
-struct Place {
+// Copy in scratch of an operand or result of the library's kernel, where the kernel cannot use it as it is stored.
+struct ScratchCopy {
   std::shared_ptr<const Plan> copy{};  // null: used where it is
   std::size_t offset = 0;
   void* at(void* given, const Launch& launch) const {
@@ -33,27 +33,27 @@ struct Place {
   }
 };
 
-class Places {
+class ScratchCopies {
  public:
-  explicit Places(std::size_t bytes) : bytes_(bytes) {}
+  explicit ScratchCopies(std::size_t bytes) : bytes_(bytes) {}
 
-  Place operand(const ArgDesc& arg, bool channels_last) {
+  ScratchCopy operand(const ArgDesc& arg, bool channels_last) {
     const ArgDesc wanted = stored(arg, channels_last);
-    return alike(arg, wanted) ? Place{} : copied(arg, wanted);
+    return alike(arg, wanted) ? ScratchCopy{} : copied(arg, wanted);
   }
-  Place result(const ArgDesc& arg, bool channels_last) {
+  ScratchCopy result(const ArgDesc& arg, bool channels_last) {
     const ArgDesc made = stored(arg, channels_last);
-    return alike(arg, made) ? Place{} : copied(made, arg);
+    return alike(arg, made) ? ScratchCopy{} : copied(made, arg);
   }
   std::size_t bytes() const { return bytes_; }
 
  private:
-  Place copied(const ArgDesc& from, const ArgDesc& to) {
+  ScratchCopy copied(const ArgDesc& from, const ArgDesc& to) {
     static const Attrs none;
     static const OpDef nothing{.name = "copy"};
-    Place place{plan_copy({nothing, none, {&from, 1}, {&to, 1}, 1}), bytes_};
+    ScratchCopy made{plan_copy({nothing, none, {&from, 1}, {&to, 1}, 1}), bytes_};
     bytes_ += library_scratch((kernels::bytes_of(to) + 255) / 256 * 256);
-    return place;
+    return made;
   }
   std::size_t bytes_;
 };
@@ -67,18 +67,18 @@ bool wants_channels_last(ConvPass pass, const kernels::PlanRequest& request) {
 }  // namespace
 
 std::unique_ptr<Plan> plan_cudnn(ConvPass pass, const device::Conv& conv, const kernels::PlanRequest& request,
-                                 std::shared_ptr<const Plan> end) {
+                                 std::shared_ptr<const Plan> epilogue) {
   if (!has_products(conv) || !real_of(request.in[0].dtype) || request.in[1].dtype != request.in[0].dtype ||
       request.out[0].dtype != request.in[0].dtype)
     return nullptr;
   const ConvStorage storage{request.in[0].dtype, wants_channels_last(pass, request)};
   const auto chosen = cudnn_convolution(pass, conv, storage);
   if (!chosen) return nullptr;
-  Places places((chosen->scratch_bytes + 255) / 256 * 256);
-  const Place first = places.operand(request.in[0], storage.channels_last);
-  const Place second = places.operand(request.in[1], storage.channels_last);
-  const Place result = places.result(request.out[0], storage.channels_last);
-  return kernels::make_plan(places.bytes(), [=](const Launch& launch) {
+  ScratchCopies copies((chosen->scratch_bytes + 255) / 256 * 256);
+  const ScratchCopy first = copies.operand(request.in[0], storage.channels_last);
+  const ScratchCopy second = copies.operand(request.in[1], storage.channels_last);
+  const ScratchCopy result = copies.result(request.out[0], storage.channels_last);
+  return kernels::make_plan(copies.bytes(), [=](const Launch& launch) {
     void* const a = first.at(launch.in[0], launch);
     void* const b = second.at(launch.in[1], launch);
     void* const c = result.at(launch.out[0], launch);
@@ -86,12 +86,12 @@ std::unique_ptr<Plan> plan_cudnn(ConvPass pass, const device::Conv& conv, const 
     if (second.copy) second.copy->run({&launch.in[1], &b, nullptr, launch.context});
     chosen->run(a, b, c, launch.scratch, stream_of(launch));
     if (result.copy) result.copy->run({&c, &launch.out[0], nullptr, launch.context});
-    if (end) end->run(launch);
+    if (epilogue) epilogue->run(launch);
   });
 }
 
-std::shared_ptr<const Plan> plan_bias_end(const kernels::PlanRequest& request, bool biased,
-                                          device::Activation activation) {
+std::shared_ptr<const Plan> plan_bias_epilogue(const kernels::PlanRequest& request, bool biased,
+                                               device::Activation activation) {
   if (!biased && activation == device::Activation::none) return nullptr;
   const ArgDesc& out = request.out[0];
   Chain chain{.shape = out.shape, .operands = {{out.dtype, out.strides}}, .steps = {}, .outputs = {}};

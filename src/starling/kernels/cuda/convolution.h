@@ -8,7 +8,7 @@
 
 namespace starling::cuda {
 
-// What is computed: y of (x, w), dx of (dy, w), or dw of (dy, x).
+// Result of a convolution's kernel: y of (x, w), dx of (dy, w), or dw of (dy, x).
 enum class ConvPass : int { forward, input, weight };
 
 // How operands and result lie in memory: all alike, filters too ([o, h, w, c] where the channels are last).

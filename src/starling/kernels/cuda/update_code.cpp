@@ -2,64 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <map>
-
 #include "starling/kernels/cuda/elementwise.h"
 
 namespace starling::cuda {
 namespace {
-
-constexpr const char* kMoments = "x1 = F(beta1) * x1 + F(1 - beta1) * g; x2 = F(beta2) * x2 + F(1 - beta2) * g * g;";
-
-std::map<std::string, UpdateCode, std::less<>> make_codes() {
-  std::map<std::string, UpdateCode, std::less<>> codes;
-  codes["momentum_update"] = {
-      "c0 = F(lr);",
-      "g += F(weight_decay) * x0; float d = g;"
-      "if (momentum != 0) { x1 = F(momentum) * x1 + g; d = nesterov ? g + F(momentum) * x1 : x1; }"
-      "x0 -= c0 * d;"};
-  codes["average_update"] = {"c0 = F(lr); c1 = F(1 - lr);", "x0 = c1 * x0 + c0 * g;"};
-  codes["adam_update"] = {
-      "c0 = F(lr / (1 - pow(beta1, t))); c1 = F(1 / (1 - pow(beta2, t))); c2 = F(lr * weight_decay);",
-      std::string("if (decoupled) x0 -= c2 * x0; else g += F(weight_decay) * x0;") + kMoments +
-          "float second = x2; if (amsgrad) second = x3 = fmaxf(x3, x2);"
-          "x0 -= c0 * x1 / (sqrtf(second * c1) + F(eps));"};
-  codes["nadam_update"] = {
-      "const double now = beta1 * (1 - 0.5 * pow(0.96, t * momentum_decay)),"
-      " next = beta1 * (1 - 0.5 * pow(0.96, (t + 1) * momentum_decay));"
-      "c0 = F(lr * (1 - now) / (1 - mu)); c1 = F(lr * next / (1 - mu * next)); c2 = F(1 / (1 - pow(beta2, t)));"
-      "c3 = F(lr * weight_decay);",
-      std::string("if (decoupled) x0 -= c3 * x0; else g += F(weight_decay) * x0;") + kMoments +
-          "const float deviation = sqrtf(x2 * c2) + F(eps); x0 -= c0 * g / deviation; x0 -= c1 * x1 / deviation;"};
-  codes["adamax_update"] = {"c0 = F(lr / (1 - pow(beta1, t)));",
-                            "g += F(weight_decay) * x0; x1 = F(beta1) * x1 + F(1 - beta1) * g;"
-                            "x2 = fmaxf(F(beta2) * x2, fabsf(g) + F(eps)); x0 -= c0 * x1 / x2;"};
-  codes["adagrad_update"] = {"c0 = F(lr / (1 + (t - 1) * lr_decay));",
-                             "g += F(weight_decay) * x0; x1 += g * g; x0 -= c0 * g / (sqrtf(x1) + F(eps));"};
-  codes["adadelta_update"] = {"c0 = F(lr);",
-                              "g += F(weight_decay) * x0; x1 = F(rho) * x1 + F(1 - rho) * g * g;"
-                              "const float u = sqrtf(x2 + F(eps)) / sqrtf(x1 + F(eps)) * g;"
-                              "x2 = F(rho) * x2 + F(1 - rho) * u * u; x0 -= c0 * u;"};
-  codes["rmsprop_update"] = {"c0 = F(lr);",
-                             "g += F(weight_decay) * x0; x1 = F(alpha) * x1 + F(1 - alpha) * g * g; float mean = 0;"
-                             "if (centered) mean = x2 = F(alpha) * x2 + F(1 - alpha) * g;"
-                             "const float variance = x1 - mean * mean;"
-                             "float u = g / (sqrtf(variance < 0 ? 0 : variance) + F(eps));"
-                             "if (momentum != 0) { float& b = centered ? x3 : x2; u = b = F(momentum) * b + u; }"
-                             "x0 -= c0 * u;"};
-  codes["lion_update"] = {"c0 = F(lr);",
-                          "const float c = F(beta1) * x1 + F(1 - beta1) * g, u = c > 0 ? 1.f : c < 0 ? -1.f : c;"
-                          "x1 = F(beta2) * x1 + F(1 - beta2) * g; x0 -= c0 * (u + F(weight_decay) * x0);"};
-  const std::string direction =
-      std::string(kMoments) + "const float u = x1 * c1 / (sqrtf(x2 * c2) + F(eps)) + F(weight_decay) * x0;";
-  codes["lamb_update"] = {"c0 = F(lr); c1 = F(1 / (1 - pow(beta1, t))); c2 = F(1 / (1 - pow(beta2, t)));",
-                          direction + "x0 -= c0 * r * u;", direction + "const float m = u;",
-                          "r = wn > 0 && on > 0 ? wn / on : 1.f;"};
-  codes["lars_update"] = {"c0 = F(lr);", "x1 = F(momentum) * x1 + c0 * r * (g + F(weight_decay) * x0); x0 -= x1;",
-                          "const float m = g;",
-                          "r = wn > 0 && on > 0 ? F(trust) * wn / (on + F(weight_decay) * wn + F(eps)) : 1.f;"};
-  return codes;
-}
 
 std::string constants_of(const Attrs& attrs) {
   std::string text;
@@ -107,8 +53,14 @@ std::string loads(const UpdateSource& source) {
 
 }  // namespace
 
+void register_update_codes(UpdateCodes& into);  // generated
+
 const UpdateCode* update_code(std::string_view op) {
-  static const auto& codes = *new auto(make_codes());
+  static const UpdateCodes& codes = []() -> const UpdateCodes& {
+    auto* made = new UpdateCodes;
+    register_update_codes(*made);
+    return *made;
+  }();
   const auto it = codes.find(op);
   return it == codes.end() ? nullptr : &it->second;
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -7,9 +9,9 @@
 
 namespace starling::cuda {
 
-// Device code of an optimizer's rule (ops/updates). It sees the attributes by name as doubles and bools; `constants`
-// sets floats c0 to c3 from the doubles lr, t and mu, once a block; `step` changes the weight x0 and the states x1 to
-// x3 by the gradient g. F(e) is a double as float.
+// Device code of an optimizer's rule (ops/updates), registered by the file of its name in updates/. It sees the
+// attributes by name as doubles and bools; `constants` sets floats c0 to c3 from the doubles lr, t and mu, once a
+// block; `step` changes the weight x0 and the states x1 to x3 by the gradient g. F(e) is a double as float.
 struct UpdateCode {
   std::string constants;
   std::string step;
@@ -18,6 +20,14 @@ struct UpdateCode {
   std::string measured{};
   std::string ratio{};
 };
+
+// Codes by the names of the ops. CMake calls register_update_code_<rule>(UpdateCodes&) of every file in updates/.
+using UpdateCodes = std::map<std::string, UpdateCode, std::less<>>;
+
+// Statement that moves the first and second moments x1 and x2 of Adam and its variants by g.
+inline constexpr const char* kMoveMoments =
+    "x1 = F(beta1) * x1 + F(1 - beta1) * g; x2 = F(beta2) * x2 + F(1 - beta2) * g * g;";
+
 const UpdateCode* update_code(std::string_view op);  // null if there is none
 
 // Most tensors that one launch takes: their table is an argument of the kernel.

@@ -41,7 +41,7 @@ Tensor reduce_to_root(const Tensor& x, op::RootAttrs attrs = {});
 
 // Rows of all ranks, concatenated in rank order, on every rank.
 Tensor all_gather(const Tensor& x, op::PiecesAttrs attrs = {});
-// This rank's piece of the reduction of every rank's x.
+// Piece of the calling rank of the reduction of every rank's x.
 Tensor reduce_scatter(const Tensor& x, op::PiecesAttrs attrs = {});
 // Rows split into as many equal pieces as there are ranks: piece d of x goes to rank d, piece s of the result is from
 // rank s.

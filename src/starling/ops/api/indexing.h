@@ -11,7 +11,7 @@
 
 namespace starling {
 
-// What x[{…}] takes of one axis, axes in order:
+// Selection of x[{…}] along one axis, axes in order:
 //   x[{0, all, {2, 5}}]     row 0 of axis 0, which is dropped; all of axis 1; positions 2, 3 and 4 of axis 2
 //   x[{{1, {}}}]            from position 1 on; {{}, -1} is all but the last, {{}, {}, -1} all of them backwards
 // Axes that are not named are taken whole. Negative positions count from the end. A position outside its axis is

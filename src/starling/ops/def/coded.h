@@ -10,7 +10,7 @@ namespace starling::op {
 // f32.
 struct CodedReduceAttrs {
   Symbol codec{};                    // as a job gives it, with all options: {"name": "one_bit", "feedback": true}
-  std::int64_t tensors = 1;          // that share the exchange
+  std::int64_t tensors = 1;          // tensors that share the exchange
   std::int64_t rank = 0, ranks = 1;  // of the group
   Symbol name{};                     // label for diagnostics
   Symbol group{};

@@ -23,7 +23,7 @@ struct CommWorld {
   Comm* comm = nullptr;
   int rank = 0;
   int ranks = 1;
-  std::span<const WorldGroup> groups = {};  // that ops may name; must outlive the world
+  std::span<const WorldGroup> groups = {};  // groups that ops may name; must outlive the world
 };
 
 // World of this thread's innermost scope; a world of one outside any.

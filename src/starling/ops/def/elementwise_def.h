@@ -49,7 +49,7 @@ using Curvature = Tensor (*)(const Tensor& scaled, const Tensor& x, const Attrs&
 OpDef backward(std::string name, std::string doc, Scalar scalar, Curvature curvature, Range x = {});
 
 // The same op, marked.
-OpDef wide(OpDef op);         // its results easily exceed the range or precision of 16 bits
+OpDef wide(OpDef op);         // marks an op whose results easily exceed the range or precision of 16 bits
 OpDef in_epilogue(OpDef op);  // an activation, which the epilogue of a linear map computes
 
 // Wrap-around arithmetic: signed overflow is undefined in C++, so integers are computed as unsigned.

@@ -73,7 +73,7 @@ struct Sample {
   Sizes sizes;
   bool reverse = false;
   bool lengths = false;
-  bool other = false;  // rnn: relu
+  bool other = false;  // an option of its own: relu instead of tanh for rnn
 };
 std::vector<Sample> samples();
 CaseInput sample_lengths(const Sizes& sizes);

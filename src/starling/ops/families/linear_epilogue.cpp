@@ -25,7 +25,7 @@ Attrs ending_attrs(const OpDef& op, double parameter) {
 
 namespace {
 
-Types infer_ends(const InferCall& call) {
+Types infer_epilogue(const InferCall& call) {
   const auto& a = call.attrs.as<op::LinearEpilogueAttrs>();
   const std::size_t wanted = 2 + std::size_t{a.biased} + std::size_t{a.residual};
   check(call.in.size() == wanted, "[linear_epilogue] expected {} operands, got {}", wanted, call.in.size());
@@ -54,7 +54,7 @@ Types infer_ends(const InferCall& call) {
   return a.keep ? Types{y, y} : Types{y};
 }
 
-TensorList decompose_ends(std::span<const Tensor> in, const Attrs& attrs) {
+TensorList decompose_epilogue(std::span<const Tensor> in, const Attrs& attrs) {
   const auto& a = attrs.as<op::LinearEpilogueAttrs>();
   Tensor y = linear(in[0], in[1], a.biased ? in[2] : Tensor());
   if (a.residual) y = add(y, in.back());
@@ -93,8 +93,8 @@ void register_ops_linear_epilogue(OpRegistry& ops) {
            .doc = "activation(x · weightᵀ + bias + residual), and the value before the activation if it is kept.",
            .inputs = {"x", "weight", "ends..."},
            .attrs = &attr_type<op::LinearEpilogueAttrs>(),
-           .infer = infer_ends,
-           .decompose = decompose_ends,
+           .infer = infer_epilogue,
+           .decompose = decompose_epilogue,
            .cases = ends_cases,
            .precision = Width::wide});
 }

@@ -52,7 +52,7 @@ struct Instruction {
 // Kernels of one program alone, tried before the kernel table; a result without plan falls back to the table.
 using OwnKernels = std::function<kernels::Planned(const kernels::PlanRequest&)>;
 
-// What lowering reads, for a program and the bodies in it.
+// Options of lowering, for a program and the bodies in it.
 struct ExecutableOptions {
   graph::ProgramOptions program = {};
   OwnKernels own_kernels = nullptr;

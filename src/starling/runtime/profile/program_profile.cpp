@@ -5,6 +5,7 @@
 
 #include "starling/base/error.h"
 #include "starling/graph/export/naming.h"
+#include "starling/runtime/execution/executable.h"
 
 namespace starling::runtime {
 namespace {

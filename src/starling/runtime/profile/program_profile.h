@@ -5,9 +5,11 @@
 #include <vector>
 
 #include "starling/graph/cost/cost.h"
-#include "starling/runtime/execution/executable.h"
+#include "starling/graph/graph.h"
 
 namespace starling::runtime {
+
+class Executable;
 
 // Static properties of an instruction, independent of when it ran.
 struct InstructionProfile {

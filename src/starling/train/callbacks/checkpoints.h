@@ -68,7 +68,7 @@ class Checkpoints final : public Callback {
   std::int64_t tried_step_ = -1;         // step of the last save, which may have failed
   std::optional<Checkpoint> skipped_{};  // made but not written, since the save before was still under way
   double tried_at_ = 0;                  // time of the last save, by the run's clock
-  bool writes_ = true;                   // this rank writes the files
+  bool writes_ = true;                   // the rank that writes the files
   std::int64_t due_step_ = -1;           // step of a due checkpoint that waits for the ranks to meet; -1: none
   bool epoch_ended_ = false;
   bool best_now_ = false;

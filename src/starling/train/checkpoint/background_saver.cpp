@@ -77,7 +77,7 @@ void BackgroundSaver::work() {
     } catch (const std::exception& error) {
       outcome.result = failure("{}", error.what());
     }
-    save_.reset();  // its memory, and what a failed save has left
+    save_.reset();  // frees its memory, and all that a failed save has left
     lock.lock();
     outcome_ = std::move(outcome);
     busy_ = false;

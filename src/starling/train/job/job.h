@@ -14,6 +14,7 @@
 #include "starling/data/loading/stream.h"
 #include "starling/data/source.h"
 #include "starling/data/transform.h"
+#include "starling/dist/comm/backend.h"
 #include "starling/dist/strategy/strategy_kinds.h"
 #include "starling/dist/strategy/topology.h"
 #include "starling/optim/groups.h"
@@ -121,7 +122,7 @@ struct TrainJob {
 
 struct DistributeJob {
   std::int64_t workers = 1;
-  enum class Backend { automatic, shared, gloo, mpi } backend = Backend::automatic;
+  dist::BackendChoice backend{};
   enum class AllReduce { automatic, ring, halving_doubling, recursive_doubling, direct, linear };
   AllReduce all_reduce = AllReduce::automatic;
   std::int64_t threads = 0;

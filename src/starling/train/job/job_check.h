@@ -8,9 +8,9 @@
 
 namespace starling::train {
 
-// What trying a job out without training has shown.
+// Findings of trying a job out without training.
 struct JobCheck {
-  std::vector<std::string> problems{};  // what is wrong with the job, one message each, with its place in the job file
+  std::vector<std::string> problems{};  // one message for each thing wrong with the job, with its place in the job file
   std::optional<PreparedJob> prepared{};
   StepShapes shapes{};
 

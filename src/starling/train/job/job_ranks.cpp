@@ -11,6 +11,7 @@
 #include "starling/base/config.h"
 #include "starling/base/error.h"
 #include "starling/base/error_text.h"
+#include "starling/base/make_thread.h"
 #include "starling/base/parallel.h"
 #include "starling/dist/comm/checking/checking_comm.h"
 #include "starling/dist/comm/threads/threads_comm.h"
@@ -160,7 +161,7 @@ TrainResult train_threads(const Job& job, const TrainOptions& options) {
     watch.leave(rank);
   };
   std::vector<std::thread> others;
-  for (int rank = 1; rank < workers; ++rank) others.emplace_back(run, rank);
+  for (int rank = 1; rank < workers; ++rank) others.push_back(make_thread({.rank = rank}, [&run, rank] { run(rank); }));
   run(0);
   for (auto& other : others) other.join();
   failure.rethrow();

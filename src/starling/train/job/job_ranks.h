@@ -22,8 +22,8 @@ struct RankSetup {
   int rank() const { return strategy ? strategy->rank() : 0; }
 };
 
-// What to tell of a run whose newest checkpoint has gone further than the job asks; nothing in its folder changes.
-// nullopt: there is something to train.
+// Result of a run whose newest checkpoint has gone further than the job asks; nothing in its folder changes. nullopt:
+// there is something to train.
 std::optional<TrainResult> trained_beyond(const Job& job);
 
 // Runs one rank of a job, from the loaded data to the end of training.

@@ -43,7 +43,7 @@ struct TrainResult {
   std::string ended_by{};         // why a callback ended the run early; empty: none did
   std::filesystem::path model{};  // folder of the saved model; empty: not requested, or failed
   std::string model_error{};      // why saving the model failed
-  bool leads = true;              // this process writes the files and prints
+  bool leads = true;              // the process that writes the files and prints
 };
 
 // Runs a job to its end with compiled steps over the global batch. The workers are threads of this process, or the

@@ -10,6 +10,7 @@
 
 #include "starling/base/as_rank.h"
 #include "starling/base/error.h"
+#include "starling/base/make_thread.h"
 #include "starling/base/parallel.h"
 #include "starling/dist/comm/threads/threads_comm.h"
 #include "starling/dist/launch/hosts.h"
@@ -41,12 +42,12 @@ dist::ServerRule rule_of(const Job& job) { return *dist::server_rule(job.distrib
 
 int servers_of(const Job& job) { return static_cast<int>(job.distribute.server_count()); }
 
-// What leader, workers and servers of a job have in common.
+// Addresses, secret and counts by which leader, workers and servers of a job meet.
 struct Meeting {
   std::shared_ptr<ps::Wire> wire{};
   std::string secret{};
   std::string leader{};  // address of its service
-  std::vector<ps::ServerPlace> servers{};
+  std::vector<ps::ServerInfo> servers{};
   int workers = 1;
 };
 
@@ -137,10 +138,10 @@ class EmbeddedServers {
   void start(const std::vector<ps::ServedTensor>& tensors) {
     const ps::KeyTable keys(tensors, servers_of(job_));
     for (int index = 0; index < servers_of(job_); ++index) {
-      const ps::ServerPlace& place = meeting_.servers[static_cast<std::size_t>(index)];
-      if (!place.backup.empty()) start(keys, backup_options(job_, meeting_, index, place.backup));
-      ps::ServerOptions how = server_options(job_, meeting_, index, place.address);
-      how.backup = place.backup;
+      const ps::ServerInfo& info = meeting_.servers[static_cast<std::size_t>(index)];
+      if (!info.backup.empty()) start(keys, backup_options(job_, meeting_, index, info.backup));
+      ps::ServerOptions how = server_options(job_, meeting_, index, info.address);
+      how.backup = info.backup;
       start(keys, how);
     }
   }
@@ -238,7 +239,7 @@ class ServedProcess {
     meet_backups("");
     meet(pool->address());
     const JobData data = load_job_data(job_);
-    std::thread worker([&] {
+    std::thread worker = make_thread(thread_context().inherited(), [&] {
       try {
         work(data, buffers);
       } catch (const std::exception&) {  // told to the leader
@@ -279,7 +280,8 @@ class ServedProcess {
     meet(server.address());
     const LeaderWatch leader(meeting_.wire, meeting_.leader, milliseconds_of(std::max(0.5, job_.distribute.heartbeat)));
     server.run([&] { return leader.gone(); });
-    // What serves in another's place is stopped by the leader, too; a backup that was not needed is not.
+    // A backup that serves in place of a dead server is stopped by the leader, too; one that was not needed stops
+    // itself.
     const auto until = std::chrono::steady_clock::now() + kLastWords;
     while (backup && !leader.gone() && std::chrono::steady_clock::now() < until)
       std::this_thread::sleep_for(milliseconds(20));
@@ -326,7 +328,8 @@ TrainResult train_with_servers(const Job& job, const TrainOptions& options) {
       errors[static_cast<std::size_t>(worker)] = std::current_exception();
     }
   };
-  for (int worker = 0; worker < meeting.workers; ++worker) workers.emplace_back(run, worker);
+  for (int worker = 0; worker < meeting.workers; ++worker)
+    workers.push_back(make_thread({.rank = worker}, [&run, worker] { run(worker); }));
   TrainResult result;
   std::exception_ptr failed;
   try {

@@ -56,8 +56,8 @@ std::vector<SectionKeys> all_keys(const ConfigNode& top) {
       {"schedule", options_of_kind(optim::schedule_kinds(), kind_of(top, "schedule", "name", ""))}};
 }
 
-std::vector<KeyPlace> sections_with(const std::string& key, const std::vector<SectionKeys>& all) {
-  std::vector<KeyPlace> places;
+std::vector<KeyPath> sections_with(const std::string& key, const std::vector<SectionKeys>& all) {
+  std::vector<KeyPath> places;
   for (const auto& [section, keys] : all) {
     if (places.size() < kMostPlaces && std::find(keys.begin(), keys.end(), key) != keys.end())
       places.push_back({section, key});
@@ -65,13 +65,13 @@ std::vector<KeyPlace> sections_with(const std::string& key, const std::vector<Se
   return places;
 }
 
-std::vector<KeyPlace> find_places(const std::string& key, const std::vector<SectionKeys>& all, bool exactly = false) {
+std::vector<KeyPath> find_places(const std::string& key, const std::vector<SectionKeys>& all, bool exactly = false) {
   if (key == "name") return {};  // every kind has one
   if (auto exact = sections_with(key, all); exactly || !exact.empty()) return exact;
   Keys known;
   for (const auto& section : all) known = both(std::move(known), section.keys);
   const std::string near = nearest(key, known);
-  return near.empty() || near == "name" ? std::vector<KeyPlace>() : sections_with(near, all);
+  return near.empty() || near == "name" ? std::vector<KeyPath>() : sections_with(near, all);
 }
 
 // The kinds of a registry that have this option.
@@ -118,11 +118,11 @@ std::string dotted_section(const std::string& key, const std::vector<SectionKeys
 
 }  // namespace
 
-std::vector<KeyPlace> places_of(const std::string& key, const ConfigNode& top) {
+std::vector<KeyPath> places_of(const std::string& key, const ConfigNode& top) {
   return find_places(key, all_keys(top));
 }
 
-std::vector<KeyPlace> places_named(const std::string& key, const ConfigNode& top) {
+std::vector<KeyPath> places_named(const std::string& key, const ConfigNode& top) {
   return find_places(key, all_keys(top), true);
 }
 

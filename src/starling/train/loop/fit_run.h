@@ -177,7 +177,7 @@ class FitRun final : public Run {
   double started_ = 0;              // the same in seconds since 1970
   double clock_ = 0;                // rank 0's clock as last received
   std::int64_t compared_step_ = 0;  // step at which replicas were last compared
-  StepNote note_{};                 // this rank's next note to the others
+  StepNote note_{};                 // next note of the rank to the others
   RankStats before_{};              // communication counters when training began
   std::int64_t given_rows_ = 0;     // rows given to this rank in the current step
   double told_wait_ = 0;            // seconds spent waiting for the notes of other ranks

@@ -74,7 +74,7 @@ std::int64_t FitRun::last_finite_step() {
 bool FitRun::roll_back(const NotFiniteError& error) {
   std::string told;
   if (!parts_.rollbacks.take(error, told)) return false;
-  if (shown_) strategy().unshow();  // what is restored goes into pieces
+  if (shown_) strategy().unshow();  // restored weights go into pieces
   if (parts_.link) {
     while (parts_.link->outstanding() > 0) static_cast<void>(parts_.link->take());
     parts_.link->meet();

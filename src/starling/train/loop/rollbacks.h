@@ -46,8 +46,8 @@ class Rollbacks {
   int most() const { return most_; }
   const std::string& reason() const { return reason_; }  // message of the last error
 
-  // What was decided so far, for checkpoints: a run that is resumed leaves out the same steps and goes back no more
-  // often.
+  // Decisions so far, for checkpoints: a run that is resumed leaves out the same steps and goes back no more often than
+  // one that was not stopped.
   nlohmann::json state() const;
   void restore(const nlohmann::json& state);  // null: of a run that never went back
 

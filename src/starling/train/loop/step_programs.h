@@ -45,7 +45,7 @@ class StepPrograms {
     double loss = 0;
     double weight = 0;  // of the rows in the loss: all ranks' rows, or this rank's if each runs its own program
     double gradient_norm = 0;
-    std::int64_t rows = 0;     // this rank's rows that were computed; 0 in a step that it left out
+    std::int64_t rows = 0;     // rows of the rank that were computed; 0 in a step that it left out
     bool skipped = false;      // no update was made
     std::string non_finite{};  // names of non-finite gradients: "'fc1.weight' and 2 more"; empty: none
     StepValues values{};

@@ -52,7 +52,7 @@ TrainerOptions of_rank(TrainerOptions o) {
   return o;
 }
 
-// This rank's part of the data: rows of every batch, or shards of its own.
+// Part of the rank of the data: rows of every batch, or shards of its own.
 void cut_for_rank(LoaderOptions& loader, const dist::RankStrategy& strategy, bool stream) {
   loader.rank = strategy.data_rank();
   loader.ranks = strategy.data_ranks();

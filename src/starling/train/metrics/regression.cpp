@@ -64,7 +64,7 @@ class R2 final : public Metric {
   void join(std::span<const double> sums) override {
     if (sums[1] == 0) return;
     if (count_ == 0) origin_ = sums[0];
-    const double shift = sums[0] - origin_;  // their deviations have another origin
+    const double shift = sums[0] - origin_;  // the other sums are deviations from another origin
     squares_ += sums[3] + 2 * shift * sums[2] + sums[1] * shift * shift;
     sum_ += sums[2] + sums[1] * shift;
     count_ += sums[1];

@@ -35,7 +35,7 @@ class RankFeed {
   Loader& loader_;
   RankLink* link_;
   bool votes_;
-  bool ended_ = false;  // this rank's part of the epoch has ended
+  bool ended_ = false;  // the rank's part of the epoch has ended
   data::DataPosition position_{};
   Batch batch_{};
 };

@@ -18,7 +18,7 @@ struct RunReport {
   nlohmann::ordered_json summary{};              // null: the run has not ended
   nlohmann::json environment{};                  // of the newest checkpoint; null: none
   std::string job{};                             // YAML; empty: made by a C++ program
-  std::vector<std::string> notes{};              // what could not be shown, and why
+  std::vector<std::string> notes{};              // parts that could not be shown, and why
   std::optional<Examined> examined{};
   std::string examined_with{};  // "checkpoint of step 938"
 };

@@ -8,7 +8,7 @@ namespace starling::train {
 // Why a folder cannot be made or written in; empty if it can. Leaves nothing behind: what is made to try it goes again.
 std::string folder_obstacle(const std::filesystem::path& folder);
 
-// What to tell somebody whose run cannot have that folder.
+// Message for a run that cannot have the folder.
 std::string folder_refusal(const std::filesystem::path& folder, const std::string& obstacle);
 
 }  // namespace starling::train

@@ -61,7 +61,7 @@ void remove_leftovers(const std::filesystem::path& folder) {
 
 // Locks the folder itself, since a lock file would need room on a disk that may be full.
 RunLock::RunLock(const std::filesystem::path& folder) {
-  static_cast<void>(make_folders(folder));  // what cannot be made cannot be opened
+  static_cast<void>(make_folders(folder));  // a folder that cannot be made cannot be opened: told below
   folder_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder_ < 0) return;
   for (int tried = 1; held(folder_, folder); ++tried) {

@@ -23,7 +23,7 @@ std::string sound_steps(const std::filesystem::path& run) {
   return sound.empty() ? "none" : fmt::format("{}", fmt::join(sound, ", "));
 }
 
-// What there is to choose from: "50, 100".
+// Steps of the checkpoints that can be chosen: "50, 100".
 std::string known_steps(const std::filesystem::path& run) {
   const auto steps = CheckpointFolder(run / "checkpoints").steps();
   return steps.empty() ? "none" : fmt::format("{}", fmt::join(steps, ", "));

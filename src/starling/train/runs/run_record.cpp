@@ -100,7 +100,7 @@ double add_summary(RunRecord& record) {
   record.state = interrupted != summary.end() && *interrupted == true ? RunEnd::interrupted : RunEnd::finished;
   const double saved = record.steps;
   record.steps = number(summary, "steps", saved);
-  if (saved > record.steps) {  // it was trained on since and has not ended again: nothing else here is of now
+  if (saved > record.steps) {  // trained on since and not ended again: nothing else in the summary is of now
     record.steps = saved;
     record.state = RunEnd::interrupted;
     return number(summary, "started", NAN);

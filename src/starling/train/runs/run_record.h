@@ -15,7 +15,7 @@ namespace starling::train {
 enum class RunEnd { running, finished, interrupted, failed };
 std::string_view to_string(RunEnd end);
 
-// What a run folder tells about its run. Numbers that are not known are NaN.
+// Record of a run as its folder tells it. Numbers that are not known are NaN.
 struct RunRecord {
   std::filesystem::path folder{};
   RunEnd state = RunEnd::interrupted;
@@ -30,7 +30,7 @@ struct RunRecord {
   double seconds = 0;     // spent on training, including before resuming
   double started = 0;     // seconds since 1970
   double ended = 0;       // time of the last event
-  std::string problem{};  // what could not be read; empty: nothing
+  std::string problem{};  // file that could not be read, and why; empty: none
 };
 
 // True if the folder was made by a run: it has a log, a summary or checkpoints.

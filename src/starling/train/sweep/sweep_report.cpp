@@ -74,7 +74,7 @@ std::string sweep_table(const SweepResult& result, const std::string& metric, st
       row.push_back(number(value));
     table.rows.push_back(std::move(row));
   }
-  // What is least asked for gives way first; `starling runs` has it.
+  // The column least asked for gives way first; `starling runs` has it.
   for (std::size_t least = settings + 3; columns > 0 && least-- > settings && widest_line(table) > columns;)
     erase_column(table, least);
   return to_text(table);
@@ -86,7 +86,7 @@ std::string best_text(const SweepResult& result, const std::string& metric) {
   const TrialResult& first = result.trials.front();
   std::vector<std::string> equal;
   for (const auto& trial : result.trials) {
-    if (!trial.error.empty() || trial.dropped || trial.value != first.value) break;  // they come last
+    if (!trial.error.empty() || trial.dropped || trial.value != first.value) break;  // trials without a value come last
     equal.push_back(fmt::format("{} ({})", trial.folder.filename().string(), label(trial.trial)));
   }
   if (equal.empty()) return "";

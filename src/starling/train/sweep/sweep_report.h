@@ -12,7 +12,7 @@ namespace starling::train {
 // so many columns loses seconds, loss and epochs; 0: any width.
 std::string sweep_table(const SweepResult& result, const std::string& metric, std::size_t columns = 0);
 
-// What the best trial is, or which are equal and how to tell them apart; empty: none was evaluated.
+// Sentence about the best trial, or about equal ones and how to tell them apart; empty: none was evaluated.
 std::string best_text(const SweepResult& result, const std::string& metric);
 
 // Curves of the metric, and of the loss, over epochs for the best trials; nullopt if no trial has any.

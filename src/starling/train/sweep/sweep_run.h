@@ -25,7 +25,7 @@ struct SweepOptions {
   // Settings of the trial's job that SweepFolder::of compares; null: none.
   std::function<std::map<std::string, std::string>(const Trial& trial)> own{};
   std::function<bool()> stop{};                         // polled; true: end the trials cleanly and return
-  std::chrono::milliseconds grace{60'000};              // that trials get to save and end after a stop; then killed
+  std::chrono::milliseconds grace{60'000};              // time for trials to save and end after a stop; then killed
   std::function<void(const std::string& line)> tell{};  // told of trials that begin and end
 };
 

@@ -9,7 +9,7 @@
 
 namespace starling::train {
 
-// What workers ask of the leader of their run. Each is answered by one message.
+// Requests of workers to the leader of their run. Each is answered by one message.
 enum class Control : std::uint32_t {
   join,     // answer: how the run begins (RunStart), once it does; before that an empty message, to be asked again; one
             // part alone: it is over

@@ -96,7 +96,7 @@ void LeaderService::answer_waiting() {
                 [&](const Waiting& one) { return answer_next(one.header, one.peer, now - one.since > kLater); });
 }
 
-// What does not fit is left unanswered: nobody of this run sends it.
+// A message that does not fit is left unanswered: no process of this run sends such.
 void LeaderService::take(const ps::Message& message, const std::string& peer) {
   const ps::Header& header = message.header;
   if (header.verb != ps::Verb::control) return;

@@ -57,7 +57,7 @@ class LeaderService {
   PortionQueue& queue_;
   Options options_;
   std::unique_ptr<dist::ps::Socket> socket_;
-  std::vector<Waiting> waiting_;          // that asked for a portion
+  std::vector<Waiting> waiting_;          // workers that asked for a portion and got none yet
   std::vector<Clock::time_point> heard_;  // by worker; zero: never
   std::mutex mutex_;
   std::vector<dist::ps::Bytes> start_;  // empty: the run has not begun

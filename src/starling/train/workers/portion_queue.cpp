@@ -90,7 +90,7 @@ PortionAnswer PortionQueue::next(int worker) {
   if (!opened_) return {};
   if (const auto number = choose(worker)) {
     outstanding_[*number] = worker;
-    own.paused = own.settled = std::min(own.paused, pauses_ - 1);  // it may keep something back again
+    own.paused = own.settled = std::min(own.paused, pauses_ - 1);  // the worker may keep something back again
     const double lr = opening_.rate ? opening_.rate(*number / options_.workers) : 0;
     // In turn the step is the clock: the foremost worker's would leave out clocks that the others wait for.
     const std::int64_t clock = options_.in_turn ? *number / options_.workers : clock_;

@@ -30,12 +30,12 @@ struct PortionAnswer {
   std::int64_t clock = 0;  // steps of the worker that has made most of them
 };
 
-// What a worker tells of a portion it has done. Sent as raw bytes, so plain data.
+// Report of a worker on a portion it has done. Sent as raw bytes, so plain data.
 struct PortionNote {
   std::int64_t portion = -1;
   double loss = 0;  // loss · weight
   double weight = 0;
-  std::int64_t rows = 0;         // that were computed
+  std::int64_t rows = 0;         // rows that were computed
   std::int64_t clock = 0;        // steps of this worker, with this one
   std::uint32_t not_finite = 0;  // StepNote::kLoss or kGradients: there was no update
   std::uint32_t unused = 0;
@@ -48,7 +48,7 @@ struct PortionStep {
   double weight = 0;
   std::int64_t rows = 0;     // computed; fewer than given where workers skipped some
   std::int64_t skipped = 0;  // portions without an update, for gradients that were not finite
-  int bad_worker = -1;       // that had a loss or gradients that were not finite; -1: none
+  int bad_worker = -1;       // worker with a loss or gradients that were not finite; -1: none
   std::uint32_t not_finite = 0;
 };
 
@@ -100,12 +100,12 @@ class PortionQueue {
     int worker = 0;
     std::string why{};
   };
-  std::vector<Lost> take_lost();  // those since the last call
+  std::vector<Lost> take_lost();  // workers lost since the last call
   int alive() const;
   std::int64_t done_count() const;
   std::vector<int> unsettled() const;  // workers that have not paused yet
   std::vector<RankStats> stats() const;
-  std::vector<std::string> counters() const;  // what each worker told when it left; empty: nothing
+  std::vector<std::string> counters() const;  // counters that each worker sent when it left; empty: none
   std::int64_t repeated() const;              // portions that were done a second time, after a loss that was none
 
  private:

@@ -52,7 +52,7 @@ void WorkerPool::begin(const Start& start) {
   moved_ = std::chrono::steady_clock::now();
 }
 
-// What depends on a lost worker is told at once; others go on.
+// A strategy that waits for every worker fails at once when one is lost; others go on.
 void WorkerPool::notice_losses() {
   for (const auto& [worker, why] : queue_.take_lost()) {
     check(options_.rule.goes_on(),
@@ -75,11 +75,11 @@ std::optional<WorkerPool::Step> WorkerPool::step() {
   const auto sum = queue_.take_step(kSlice);
   notice_losses();
   if (!sum) return std::nullopt;
-  const data::PortionGrid::Place place = grid_.at(taken_++ * options_.workers);
+  const data::PortionGrid::Span span = grid_.at(taken_++ * options_.workers);
   return Step{.sum = *sum,
-              .position = {place.batch.epoch, place.batch.sample + place.total},
-              .samples = place.total,
-              .begins_epoch = place.batch.sample == 0};
+              .position = {span.batch.epoch, span.batch.sample + span.total},
+              .samples = span.total,
+              .begins_epoch = span.batch.sample == 0};
 }
 
 void WorkerPool::allow(std::int64_t epoch) { queue_.allow(grid_.before_epoch(epoch)); }

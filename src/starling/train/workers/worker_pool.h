@@ -15,11 +15,11 @@
 namespace starling::train {
 
 struct WorkerPoolOptions {
-  std::string strategy{};  // its name
+  std::string strategy{};  // name of the strategy
   dist::ServerRule rule{};
   int workers = 1;
   std::shared_ptr<dist::ps::Wire> wire{};
-  std::string address{};                        // that the leader listens on
+  std::string address{};                        // address that the leader listens on
   std::chrono::milliseconds heartbeat{2000};    // of workers; 0: nobody is watched
   std::chrono::milliseconds deadline{300'000};  // for any progress of a run whose workers live
   std::shared_ptr<SharedBuffers> buffers{};     // of the first worker

@@ -69,7 +69,7 @@ TEST(DamagedHdf5, ADamagedByteIsAnErrorOrIsReadButNeverACrash) {
   EXPECT_GT(refusals(folder, whole, std::getenv("STARLING_HDF5_EVERY_BYTE") != nullptr ? 1 : 69), 5);
 }
 
-TEST(DamagedHdf5, WhatCrashesOrLoopsIsAnErrorHere) {
+TEST(DamagedHdf5, AFileThatCrashesOrLoopsIsAnErrorHere) {
   const Hdf5Library library;
   const auto told = [](FunctionRef<void()> work, std::chrono::seconds deadline) {
     return testing::error_of([&] { rehearse("a.h5", work, deadline); });

@@ -7,7 +7,7 @@
 
 #include "data/formats/hdf5/hdf5_writer.h"
 #include "starling/data/datasets/hdf5_dataset.h"
-#include "starling/data/formats/hdf5_place.h"
+#include "starling/data/formats/hdf5_path.h"
 #include "starling/data/source.h"
 #include "testing/temporary_folder.h"
 
@@ -108,11 +108,11 @@ TEST(Hdf5, ListsTheArraysOfGroupsAndSaysWhatIsNoNumbers) {
 }
 
 TEST(Hdf5, AFileAndAnArrayAreTakenApart) {
-  EXPECT_EQ(parse_hdf5_place("a/b.h5")->file, "a/b.h5");
-  EXPECT_EQ(parse_hdf5_place("a/b.h5")->array, "");
-  EXPECT_EQ(parse_hdf5_place("b.hdf5:train/x")->file, "b.hdf5");
-  EXPECT_EQ(parse_hdf5_place("b.hdf5:train/x")->array, "train/x");
-  EXPECT_FALSE(parse_hdf5_place("b.npz:x").has_value());
+  EXPECT_EQ(parse_hdf5_path("a/b.h5")->file, "a/b.h5");
+  EXPECT_EQ(parse_hdf5_path("a/b.h5")->array, "");
+  EXPECT_EQ(parse_hdf5_path("b.hdf5:train/x")->file, "b.hdf5");
+  EXPECT_EQ(parse_hdf5_path("b.hdf5:train/x")->array, "train/x");
+  EXPECT_FALSE(parse_hdf5_path("b.npz:x").has_value());
 }
 
 TEST(Hdf5, SamplesAreTheSameWhetherTheArrayIsKeptOrReadWhenAskedFor) {

@@ -148,7 +148,7 @@ TEST(PsReplicas, APrimaryThatWasReplacedServesNobody) {
   first.start();
   Client client(wire, table, {.servers = {{.address = "inproc://replaced-0", .backup = "inproc://replaced-1"}}});
   client.put(0, zeros({1000}));
-  const auto line = wire->connect("inproc://replaced-1", 1 << 20);  // somebody believes that the primary is dead
+  const auto line = wire->connect("inproc://replaced-1", 1 << 20);  // a client that believes the primary to be dead
   line->send({{.verb = Verb::promote}, {}});
   Socket* sockets[] = {line.get()};
   ASSERT_TRUE(wire->wait(sockets, milliseconds(5000)));

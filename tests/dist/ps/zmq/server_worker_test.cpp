@@ -31,7 +31,7 @@ class LateWorker {
 };
 
 // A run that saves early pauses workers which have not had a portion yet.
-TEST(ServerWorker, ThatSettlesBeforeItsFirstStepHoldsUpNobody) {
+TEST(ServerWorker, ThatSettlesBeforeItsFirstStepHoldsUpNoOther) {
   const ServerThreads servers("inproc", kNet, 2, {.clock = {.workers = 2, .bound = 1}});
   const auto fast = servers.client(0, {.deadline = milliseconds(20'000)});
   put_all(*fast, {zeros({64})});

@@ -15,7 +15,7 @@ std::optional<DType> dtype_of_hdf5(hid_t type);
 // Type of elements of `dtype` in memory. `file_type` is that of the file, which a bool is read as.
 Hdf5Id memory_type(DType dtype, hid_t file_type);
 
-// What elements that are no numbers are: "text", "compound", ….
+// Name of a type of elements that are no numbers: "text", "compound", ….
 std::string describe_hdf5(hid_t type);
 
 }  // namespace starling::data

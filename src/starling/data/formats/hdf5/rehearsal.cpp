@@ -31,7 +31,7 @@ void leave_quietly() {
   ::dup2(nowhere, STDERR_FILENO);
 }
 
-// What a child reports: this byte if its work ended, and else the message of its error.
+// Report of a child whose work ended; any other report is the message of its error.
 constexpr char kDone = '\0';
 constexpr std::size_t kMostMessage = 4000;  // a pipe takes it at once
 
@@ -47,7 +47,7 @@ constexpr std::size_t kMostMessage = 4000;  // a pipe takes it at once
   ::_exit(::write(report, told.data(), told.size()) == std::ssize(told) ? 0 : 1);
 }
 
-// What the child reports before the deadline; empty if it ends without a word.
+// Report of the child before the deadline; empty if it ends without one.
 std::string report_of(int pipe, Clock::time_point until) {
   while (true) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
@@ -77,7 +77,7 @@ void rehearse(const std::string& file, FunctionRef<void()> work, std::chrono::se
   const bool late = Clock::now() + std::chrono::milliseconds(10) >= until;  // waits may end a little early
   ::close(ends[0]);
   check(child > 0, "[hdf5] {}: expected a child process to try the file in, got: {}", file, std::strerror(error));
-  ::kill(child, SIGKILL);  // it has reported, has ended, or never will
+  ::kill(child, SIGKILL);  // the child has reported, has ended, or never will
   while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
   }
   check(!told.empty(), "[hdf5] {}: expected an HDF5 file that is whole, got a damaged one: reading it {}", file,

@@ -7,7 +7,7 @@
 namespace starling::dist {
 namespace {
 
-// What a rank tells of its words before it sends them. Ranks that agree on the most also agree on the memory they need.
+// Counts that a rank sends ahead of its words. Ranks that agree on the most also agree on the memory they need.
 struct Announced {
   std::int64_t words = 0, most = 0;
 };

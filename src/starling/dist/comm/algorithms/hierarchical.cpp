@@ -12,7 +12,7 @@ namespace {
 
 struct Hosts {
   std::vector<std::vector<int>> ranks;  // by host, in rank order
-  int own = 0;                          // this rank's host
+  int own = 0;                          // host of the rank
   int shards = 0;
 };
 

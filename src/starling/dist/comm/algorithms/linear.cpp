@@ -42,7 +42,7 @@ struct Chain {
     b.send(time, request.rank - 1, request.rank < last() ? merged(k) : own(k));
   }
 
-  // This rank's own partition arrives from both sides at once.
+  // The rank's own partition arrives from both sides at once.
   void complete() const {
     const int k = request.rank, time = last() - 1;
     std::vector<Block> sources;

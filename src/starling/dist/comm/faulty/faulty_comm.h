@@ -21,9 +21,9 @@ struct FaultPlan {
   std::chrono::microseconds latency{0};     // slow link: an operation ends no earlier than this after its start
   std::uint64_t every = 1;                  // applies both delays to each every-th operation only
   double slow_factor = 1;                   // slow compute: sleeps in proportion to the time since its last call ended
-  std::uint64_t drop_at = 0;                // this operation is never forwarded: a silent loss
+  std::uint64_t drop_at = 0;                // number of an operation that is never forwarded: a silent loss
   std::uint64_t corrupt_at = 0;             // one bit of this operation's result is flipped once it has ended
-  std::uint64_t fail_at = 0;                // this operation breaks the group with an error
+  std::uint64_t fail_at = 0;                // number of an operation that breaks the group with an error
   std::uint64_t die_at = 0;                 // the rank is dead from this operation on
   Death death = Death::silent;
 };

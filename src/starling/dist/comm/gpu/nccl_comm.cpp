@@ -180,7 +180,7 @@ class NcclComm final : public Comm {
   // Functions below require launching_ to be held.
 
   void connect_messages(CommTime deadline) {
-    if (size() == 1) return;  // nobody to send to
+    if (size() == 1) return;  // a rank alone sends to none
     settle(api_->split(lanes_.collectives.comm, 0, rank(), lanes_.messages.comm), lanes_.collectives.comm, deadline,
            "ncclCommSplit");
     await_state(lanes_.messages.comm, deadline, "ncclCommSplit");

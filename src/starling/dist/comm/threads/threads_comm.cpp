@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "starling/base/error.h"
+#include "starling/base/make_thread.h"
 #include "starling/dist/comm/shared/shared_comm.h"
 
 namespace starling {
@@ -26,7 +27,6 @@ class FirstFailure {
 };
 
 void run_rank(Comm& comm, FunctionRef<void(Comm&)> body, FirstFailure& failure) {
-  set_thread_rank(comm.rank());
   try {
     body(comm);
   } catch (const std::exception& error) {
@@ -54,7 +54,10 @@ std::vector<std::unique_ptr<Comm>> make_thread_comms(int world, const ThreadWorl
 void run_ranks(std::span<const std::unique_ptr<Comm>> comms, FunctionRef<void(Comm&)> body) {
   FirstFailure failure;
   std::vector<std::jthread> threads;
-  for (const auto& comm : comms) threads.emplace_back([&] { run_rank(*comm, body, failure); });
+  for (const auto& comm : comms) {
+    const ThreadContext as_rank{.rank = comm->rank()};
+    threads.push_back(make_thread<std::jthread>(as_rank, [&failure, &body, &comm] { run_rank(*comm, body, failure); }));
+  }
   threads.clear();
   failure.rethrow();
 }

@@ -32,7 +32,7 @@ struct Started {
 struct MessageLine {
   using Slots = std::array<Operation, kMessageSlots>;
   std::unique_ptr<Slots> slots;
-  std::deque<Started> waiting;  // their calls have no name: it lives as long as the call
+  std::deque<Started> waiting;  // calls without their name, which lives only as long as the call
 };
 
 class TransportComm final : public Comm {

@@ -113,7 +113,7 @@ class Biases : public Joiner {
 };
 
 // Linear map with the nodes of its epilogue.
-struct Ends {
+struct Epilogue {
   NodeId linear = -1;
   NodeId sum = -1;
   ValueId residual = -1;
@@ -126,15 +126,15 @@ class LinearEpilogue : public Joiner {
  public:
   explicit LinearEpilogue(const Graph& graph) : Joiner(graph), at_(graph.nodes().size()) {
     for (NodeId id = 0; id < graph.size(); ++id) {
-      if (const Ends ends = ends_of(id); ends.linear >= 0) plan(ends);
+      if (const Epilogue epilogue = epilogue_of(id); epilogue.linear >= 0) plan(epilogue);
     }
   }
 
   Graph run() {
     for (NodeId id = 0; id < graph_.size(); ++id) {
-      const auto& ends = at_[static_cast<std::size_t>(id)];
-      if (ends.linear >= 0)
-        join(ends);
+      const auto& epilogue = at_[static_cast<std::size_t>(id)];
+      if (epilogue.linear >= 0)
+        join(epilogue);
       else if (!waits(id))
         rewriter_.copy(id);
     }
@@ -157,66 +157,66 @@ class LinearEpilogue : public Joiner {
   }
 
   // Matches a linear map, the sum that alone reads it, and the elementwise op that reads either.
-  Ends ends_of(NodeId id) const {
+  Epilogue epilogue_of(NodeId id) const {
     if (!is_linear(id)) return {};
-    Ends ends{id};
+    Epilogue epilogue{id};
     ValueId at = graph_.node(id).out[0];
     if (const NodeId sum = uses_.only(at); sum >= 0 && is_op(graph_.node(sum), "add") && waiting_maker(at, sum) == id) {
       const Node& node = graph_.node(sum);
       const ValueId other = node.in[node.in[0] == at ? 1 : 0];
       if (type(other) == type(at) && type(node.out[0]) == type(at)) {
-        ends.sum = sum;
-        ends.residual = other;
+        epilogue.sum = sum;
+        epilogue.residual = other;
         at = node.out[0];
       }
     }
-    add_activation(ends, at);
-    return ends.last() < 0 ? Ends{} : ends;
+    add_activation(epilogue, at);
+    return epilogue.last() < 0 ? Epilogue{} : epilogue;
   }
 
-  void add_activation(Ends& ends, ValueId at) const {
+  void add_activation(Epilogue& epilogue, ValueId at) const {
     const auto& users = uses_.of(at);
     const NodeId maker = graph_.value(at).node;
-    // Nobody may read the value between the map and the op: it is computed where the op stands.
+    // A value that a node between the map and the op reads cannot wait: it would be computed where the op stands.
     if (users.empty() || !is_ending(users[0]) || graph_.node(users[0]).device != graph_.node(maker).device) return;
-    for (ValueId in : graph_.node(ends.linear).in) {
-      if (!may_be_read_later(graph_, in, ends.linear, users[0])) return;
+    for (ValueId in : graph_.node(epilogue.linear).in) {
+      if (!may_be_read_later(graph_, in, epilogue.linear, users[0])) return;
     }
-    if (ends.residual >= 0 && !may_be_read_later(graph_, ends.residual, maker, users[0])) return;
-    ends.activation = users[0];
-    ends.keep = users.size() > 1 || uses_.is_output(at);
+    if (epilogue.residual >= 0 && !may_be_read_later(graph_, epilogue.residual, maker, users[0])) return;
+    epilogue.activation = users[0];
+    epilogue.keep = users.size() > 1 || uses_.is_output(at);
   }
 
-  void plan(const Ends& ends) {
-    at_[static_cast<std::size_t>(ends.last())] = ends;
-    waiting_.push_back(ends.linear);
-    if (ends.activation >= 0 && ends.sum >= 0) waiting_.push_back(ends.sum);
+  void plan(const Epilogue& epilogue) {
+    at_[static_cast<std::size_t>(epilogue.last())] = epilogue;
+    waiting_.push_back(epilogue.linear);
+    if (epilogue.activation >= 0 && epilogue.sum >= 0) waiting_.push_back(epilogue.sum);
   }
 
   bool waits(NodeId id) const { return std::find(waiting_.begin(), waiting_.end(), id) != waiting_.end(); }
 
-  void join(const Ends& ends) {
-    const Node& linear = graph_.node(ends.linear);
+  void join(const Epilogue& epilogue) {
+    const Node& linear = graph_.node(epilogue.linear);
     auto in = rewriter_.map({linear.in.data(), linear.in.size()});
-    op::LinearEpilogueAttrs attrs{.biased = in.size() == 3, .residual = ends.residual >= 0, .keep = ends.keep};
-    if (attrs.residual) in.push_back(rewriter_.map(ends.residual));
-    if (ends.activation >= 0) {
-      const Node& activation = graph_.node(ends.activation);
+    op::LinearEpilogueAttrs attrs{.biased = in.size() == 3, .residual = epilogue.residual >= 0, .keep = epilogue.keep};
+    if (attrs.residual) in.push_back(rewriter_.map(epilogue.residual));
+    if (epilogue.activation >= 0) {
+      const Node& activation = graph_.node(epilogue.activation);
       attrs.activation = Symbol(activation.op->name);
       const auto numbers = numbers_of(activation.attrs);
       if (!numbers.empty()) attrs.parameter = numbers[0];
     }
-    const NodeId made = rewriter_.emit(find_op("linear_epilogue"), {in.data(), in.size()}, attrs, ends.linear);
+    const NodeId made = rewriter_.emit(find_op("linear_epilogue"), {in.data(), in.size()}, attrs, epilogue.linear);
     const auto out = [&](std::size_t i) { return rewriter_.to().node(made).out[i]; };
-    const ValueId before = graph_.node(ends.sum >= 0 ? ends.sum : ends.linear).out[0];
-    rewriter_.stands_for(ends.linear, made);
-    if (ends.activation < 0) return name(before, out(0));
-    name(graph_.node(ends.activation).out[0], out(0));
-    if (ends.keep) name(before, out(1));
-    if (ends.sum >= 0) rewriter_.stands_for(ends.sum, made);
+    const ValueId before = graph_.node(epilogue.sum >= 0 ? epilogue.sum : epilogue.linear).out[0];
+    rewriter_.stands_for(epilogue.linear, made);
+    if (epilogue.activation < 0) return name(before, out(0));
+    name(graph_.node(epilogue.activation).out[0], out(0));
+    if (epilogue.keep) name(before, out(1));
+    if (epilogue.sum >= 0) rewriter_.stands_for(epilogue.sum, made);
   }
 
-  std::vector<Ends> at_;
+  std::vector<Epilogue> at_;
   std::vector<NodeId> waiting_;
 };
 

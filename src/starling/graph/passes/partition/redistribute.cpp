@@ -88,7 +88,7 @@ Partitioner::Pieces Partitioner::gathered(ValueId value, NodeId like) {
   return {with_first_back(emit("all_gather", {own}, all, like), shape, dim, in_blocks, like)};
 }
 
-// This rank's piece of a sum of terms; the value stays terms for nodes that need it otherwise.
+// Piece of the rank of a sum of terms; the value stays terms for nodes that need it otherwise.
 Partitioner::Pieces Partitioner::scattered(ValueId value, int dim, std::int64_t blocks) {
   const auto [known, fresh] = scattered_.try_emplace({value, dim, blocks}, -1);
   if (!fresh) return {known->second};
@@ -101,7 +101,7 @@ Partitioner::Pieces Partitioner::scattered(ValueId value, int dim, std::int64_t 
   return {known->second = back};
 }
 
-// This rank's pieces of a whole value.
+// Pieces of the rank of a whole value.
 Partitioner::Pieces Partitioner::cut(ValueId whole, const Shape& shape, int dim, std::int64_t blocks, NodeId like) {
   Pieces out;
   const std::int64_t block = shape[dim] / std::max<std::int64_t>(blocks, 1);

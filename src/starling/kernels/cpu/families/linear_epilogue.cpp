@@ -125,7 +125,7 @@ class LinearEpilogue {
 };
 
 template <class T>
-std::unique_ptr<Plan> plan_ends(const PlanRequest& request) {
+std::unique_ptr<Plan> plan_epilogue(const PlanRequest& request) {
   const Shape &x = request.in[0].shape, &w = request.in[1].shape;
   std::int64_t rows = 1;
   for (int i = 0; i + 1 < x.rank(); ++i) rows *= x[i];
@@ -137,8 +137,8 @@ std::unique_ptr<Plan> plan_ends(const PlanRequest& request) {
 
 std::unique_ptr<Plan> plan_linear_epilogue(const PlanRequest& request) {
   const DType dtype = request.in[0].dtype;
-  if (dtype == DType::f32) return plan_ends<float>(request);
-  return dtype == DType::f64 ? plan_ends<double>(request) : nullptr;
+  if (dtype == DType::f32) return plan_epilogue<float>(request);
+  return dtype == DType::f64 ? plan_epilogue<double>(request) : nullptr;
 }
 
 }  // namespace

@@ -114,16 +114,16 @@ class GemmShare {
 
   // Stores tiles directly to C.
   void run_straight(Range cols, std::int64_t width, Range k) {
-    TileEnds<T> ends{.accumulate = k.begin > 0 || job_.epilogue->accumulate, .fetch = fetch_};
+    TileEpilogue<T> epilogue{.accumulate = k.begin > 0 || job_.epilogue->accumulate, .fetch = fetch_};
     if constexpr (std::is_same_v<T, float>) {
       const GemmEpilogue& e = *job_.epilogue;
-      ends.relu = e.activation == GemmActivation::kRelu && k.end == plan_.k;
-      if (k.begin == 0 && e.bias_m) ends.row_bias = e.bias_m + rows_.begin;
-      if (k.begin == 0 && e.bias_n) ends.col_bias = e.bias_n + cols.begin;
+      epilogue.relu = e.activation == GemmActivation::kRelu && k.end == plan_.k;
+      if (k.begin == 0 && e.bias_m) epilogue.row_bias = e.bias_m + rows_.begin;
+      if (k.begin == 0 && e.bias_n) epilogue.col_bias = e.bias_n + cols.begin;
     }
     gemm_rows(rows_.end - rows_.begin, static_cast<int>(width / kLanes), access_, k.end - k.begin,
               Scalars<T>{scalars_at(rows_.begin, k.begin), plan_.ld_scalars}, b_,
-              job_.c + rows_.begin * plan_.ldc + cols.begin, plan_.ldc, ends);
+              job_.c + rows_.begin * plan_.ldc + cols.begin, plan_.ldc, epilogue);
   }
 
   // Stores tiles to a small block (or to partial sums before the last block of k), and from there through the epilogue
@@ -139,7 +139,7 @@ class GemmShare {
       T* block = blocked ? job_.partial + (r - rows_.begin) * kPanelCols : buffer;
       const std::int64_t ld = blocked ? kPanelCols : width;
       gemm_rows(count, vectors, access_, k.end - k.begin, Scalars<T>{scalars_at(r, k.begin), plan_.ld_scalars}, b_,
-                block, ld, block_ends(r, cols, k));
+                block, ld, block_epilogue(r, cols, k));
       if (last && !updates_in_tile(cols)) finish(block, ld, r, count, cols);
       r += count;
     }
@@ -175,19 +175,19 @@ class GemmShare {
     return only_update && (cols.end - cols.begin) % kLanes == 0;
   }
 
-  TileEnds<T> block_ends(std::int64_t r, Range cols, Range k) const {
-    TileEnds<T> ends{.accumulate = k.begin > 0, .fetch = r == rows_.begin ? fetch_ : 0};
+  TileEpilogue<T> block_epilogue(std::int64_t r, Range cols, Range k) const {
+    TileEpilogue<T> epilogue{.accumulate = k.begin > 0, .fetch = r == rows_.begin ? fetch_ : 0};
     if constexpr (std::is_same_v<T, float>) {
       const GemmSgd* sgd = job_.epilogue->sgd;
-      if (!sgd || plan_.swapped || k.end < plan_.k) return ends;
+      if (!sgd || plan_.swapped || k.end < plan_.k) return epilogue;
       const std::int64_t at = r * plan_.ldc + cols.begin;
-      ends.ahead = {sgd->weights + at, sgd->velocity ? sgd->velocity + at : sgd->weights + at, plan_.ldc};
+      epilogue.ahead = {sgd->weights + at, sgd->velocity ? sgd->velocity + at : sgd->weights + at, plan_.ldc};
       if (updates_in_tile(cols)) {
-        ends.sgd = {sgd->weights + at,   sgd->velocity + at, plan_.ldc,
-                    *sgd->learning_rate, sgd->weight_decay,  sgd->momentum};
+        epilogue.sgd = {sgd->weights + at,   sgd->velocity + at, plan_.ldc,
+                        *sgd->learning_rate, sgd->weight_decay,  sgd->momentum};
       }
     }
-    return ends;
+    return epilogue;
   }
 
   void finish(T* block, std::int64_t ld, std::int64_t r, std::int64_t rows, Range cols) {

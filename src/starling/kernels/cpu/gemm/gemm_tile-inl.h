@@ -68,7 +68,7 @@ struct TileSgd {
 
 // Initial value and epilogue of a tile, as far as they cost no registers.
 template <class T>
-struct TileEnds {
+struct TileEpilogue {
   bool accumulate = false;
   bool relu = false;
   const T* row_bias = nullptr;  // [R]
@@ -79,17 +79,17 @@ struct TileEnds {
 };
 
 template <int R, int V, class T, class Vec>
-HWY_INLINE void begin_tile(Vec (&acc)[R][V], const T* out, std::int64_t ld_out, const TileEnds<T>& ends) {
+HWY_INLINE void begin_tile(Vec (&acc)[R][V], const T* out, std::int64_t ld_out, const TileEpilogue<T>& epilogue) {
   const hn::ScalableTag<T> d;
   constexpr std::int64_t L = kVectorLanes<T>;
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
-    const Vec bias = ends.row_bias ? hn::Set(d, ends.row_bias[r]) : hn::Zero(d);
+    const Vec bias = epilogue.row_bias ? hn::Set(d, epilogue.row_bias[r]) : hn::Zero(d);
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v) {
       acc[r][v] = bias;
-      if (ends.accumulate) acc[r][v] = hn::Add(acc[r][v], hn::LoadU(d, out + r * ld_out + v * L));
-      if (ends.col_bias) acc[r][v] = hn::Add(acc[r][v], hn::LoadU(d, ends.col_bias + v * L));
+      if (epilogue.accumulate) acc[r][v] = hn::Add(acc[r][v], hn::LoadU(d, out + r * ld_out + v * L));
+      if (epilogue.col_bias) acc[r][v] = hn::Add(acc[r][v], hn::LoadU(d, epilogue.col_bias + v * L));
     }
   }
 }
@@ -115,7 +115,7 @@ HWY_INLINE void update_weights(const Vec (&acc)[R][V], const TileSgd<T>& sgd) {
 }
 
 template <int R, int V, class T, class Vec>
-HWY_INLINE void end_tile(Vec (&acc)[R][V], T* out, std::int64_t ld_out, const TileEnds<T>& ends) {
+HWY_INLINE void end_tile(Vec (&acc)[R][V], T* out, std::int64_t ld_out, const TileEpilogue<T>& epilogue) {
   const hn::ScalableTag<T> d;
   constexpr std::int64_t L = kVectorLanes<T>;
 #pragma GCC unroll 8
@@ -123,7 +123,7 @@ HWY_INLINE void end_tile(Vec (&acc)[R][V], T* out, std::int64_t ld_out, const Ti
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v) {
       // Operand order that keeps NaN.
-      if (ends.relu) acc[r][v] = hn::Max(hn::Zero(d), acc[r][v]);
+      if (epilogue.relu) acc[r][v] = hn::Max(hn::Zero(d), acc[r][v]);
       hn::StoreU(acc[r][v], d, out + r * ld_out + v * L);
     }
   }
@@ -132,7 +132,7 @@ HWY_INLINE void end_tile(Vec (&acc)[R][V], T* out, std::int64_t ld_out, const Ti
 // out[R, V vectors] (+)= scalars[R, k] * b[k, V vectors].
 template <int R, int V, bool kAlongRows, bool kIndirect, class T>
 HWY_NOINLINE void gemm_tile(std::int64_t k, Scalars<T> a, Vectors<T> vectors, T* HWY_RESTRICT out, std::int64_t ld_out,
-                            const TileEnds<T>& ends) {
+                            const TileEpilogue<T>& epilogue) {
   const hn::ScalableTag<T> d;
   using Vec = hn::Vec<decltype(d)>;
   constexpr std::int64_t L = kVectorLanes<T>;
@@ -140,10 +140,10 @@ HWY_NOINLINE void gemm_tile(std::int64_t k, Scalars<T> a, Vectors<T> vectors, T*
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) rows[r] = a.at + (kAlongRows ? r : r * a.stride);
   Vec acc[R][V];
-  begin_tile(acc, out, ld_out, ends);
+  begin_tile(acc, out, ld_out, epilogue);
   const T* HWY_RESTRICT b = vectors.at;
   const std::int64_t* b_row = vectors.rows;
-  [[maybe_unused]] const std::int64_t fetch = ends.fetch;
+  [[maybe_unused]] const std::int64_t fetch = epilogue.fetch;
   const auto step = [&](std::int64_t at) HWY_ATTR {
     if constexpr (kIndirect) b = vectors.at + *b_row++;
     Vec bv[V];
@@ -164,7 +164,7 @@ HWY_NOINLINE void gemm_tile(std::int64_t k, Scalars<T> a, Vectors<T> vectors, T*
   if constexpr (kAlongRows) {
     // Prefetches one line of the destination per step: short sums over a batch end in scattered lines of a weight
     // matrix, and all requests at once would fill the miss queue.
-    const Ahead<T> ahead = ends.ahead.first ? ends.ahead : Ahead<T>{out, out, ld_out};
+    const Ahead<T> ahead = epilogue.ahead.first ? epilogue.ahead : Ahead<T>{out, out, ld_out};
     std::int64_t i = 0;
     for (std::int64_t r = 0; r < R * ahead.ld && i + V <= k; r += ahead.ld) {
       for (std::int64_t v = 0; v < V * L; v += L, ++i) {
@@ -187,13 +187,13 @@ HWY_NOINLINE void gemm_tile(std::int64_t k, Scalars<T> a, Vectors<T> vectors, T*
     for (; i < k; ++i) step(i);
   }
   if constexpr (kAlongRows) {
-    if (ends.sgd.weights) return update_weights(acc, ends.sgd);
+    if (epilogue.sgd.weights) return update_weights(acc, epilogue.sgd);
   }
-  end_tile(acc, out, ld_out, ends);
+  end_tile(acc, out, ld_out, epilogue);
 }
 
 template <class T>
-using TileFunction = void (*)(std::int64_t, Scalars<T>, Vectors<T>, T*, std::int64_t, const TileEnds<T>&);
+using TileFunction = void (*)(std::int64_t, Scalars<T>, Vectors<T>, T*, std::int64_t, const TileEpilogue<T>&);
 
 // Access of a tile to its operands: scalars along k or along rows, vectors at a stride or (with scalars along k) by
 // table.
@@ -245,16 +245,16 @@ inline int next_tile_rows(std::int64_t left, int vectors) {
 // out[rows, width] (+)= scalars[rows, k] * b[k, width], any number of rows.
 template <class T>
 void gemm_rows(std::int64_t rows, int width, TileAccess access, std::int64_t k, Scalars<T> a, const Vectors<T>& b,
-               T* out, std::int64_t ld_out, TileEnds<T> ends) {
+               T* out, std::int64_t ld_out, TileEpilogue<T> epilogue) {
   while (rows > 0) {
     const int now = next_tile_rows(rows, width);
-    find_tile<T>(now, width, access)(k, a, b, out, ld_out, ends);
+    find_tile<T>(now, width, access)(k, a, b, out, ld_out, epilogue);
     a.at += access == TileAccess::kAlongRows ? now : now * a.stride;
-    ends.fetch = 0;
-    if (ends.row_bias) ends.row_bias += now;
-    if (ends.ahead.first) {
-      ends.ahead.first += now * ends.ahead.ld;
-      ends.ahead.second += now * ends.ahead.ld;
+    epilogue.fetch = 0;
+    if (epilogue.row_bias) epilogue.row_bias += now;
+    if (epilogue.ahead.first) {
+      epilogue.ahead.first += now * epilogue.ahead.ld;
+      epilogue.ahead.second += now * epilogue.ahead.ld;
     }
     out += now * ld_out;
     rows -= now;

@@ -8,9 +8,10 @@
 
 namespace starling::kernels {
 
-// A fast update rule is two files in rules/, found by the name of the rule: <rule>.h has the constants of one step,
-// `<Rule>Numbers`, computed once per launch in double and rounded to the dtype of the weights; <rule>-inl.h has the
-// step on vectors. Plain L2 and decoupled decay share one formula: g + l2 · w, and keep · w - …
+// A fast update rule is a file in rules/, found by the name of the rule. It has the constants of one step,
+// `<Rule>Numbers`, computed once per launch in double and rounded to the dtype of the weights; and, where
+// STARLING_UPDATE_VECTORS is defined, the step on vectors, for the instruction set that is being compiled. Plain L2 and
+// decoupled decay share one formula: g + l2 · w, and keep · w - …
 template <class A, class T>
 struct NumbersOf;  // from a rule's attributes to its constants
 

@@ -1,4 +1,4 @@
-// What update rules on vectors are made of: x[0] is the weight, the rest are states in their order.
+// Parts of update rules on vectors: x[0] is the weight, the rest are states in their order.
 #if defined(STARLING_KERNELS_CPU_SIMD_UPDATE_RULES_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef STARLING_KERNELS_CPU_SIMD_UPDATE_RULES_INL_H
 #undef STARLING_KERNELS_CPU_SIMD_UPDATE_RULES_INL_H
@@ -44,7 +44,7 @@ HWY_INLINE V deviation(D d, V v, const K& k) {
   return hn::MulAdd(hn::Sqrt(v), hn::Set(d, k.root), hn::Set(d, k.eps));
 }
 
-// What a rule has: step() on vectors and the number of targets; flags that change a rule's states are template
+// A rule is a struct with step() on vectors and the number of targets; flags that change a rule's states are template
 // arguments. Two-pass rules: measure() may update states and returns the value whose squares are summed beside the
 // weights'; apply() takes the step at the rate computed from both sums. kMeasured and kApplied are the ranges of
 // targets that each one changes.

@@ -192,7 +192,7 @@ class Chosen final : public Convolution {
     const cudnnStatus_t status = Handle::shared().with(
         cudaStreamLegacy, [&](cudnnHandle_t handle) { return Pass::find(handle, descriptors_, &found, perf); });
     if (status != CUDNN_STATUS_SUCCESS) return false;
-    // Those that give the same bits every time go before all others.
+    // Algorithms that give the same bits every time go before all others.
     return choose(trial, {perf, static_cast<std::size_t>(found)}, true) ||
            choose(trial, {perf, static_cast<std::size_t>(found)}, false);
   }

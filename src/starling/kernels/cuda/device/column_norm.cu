@@ -24,11 +24,11 @@ Grid grid_of(const ColumnNorm& p) {
   return {across, wide, static_cast<int>(parts < 1 ? 1 : parts)};
 }
 
-struct Place {
+struct ThreadRows {
   long long row, more;  // first row of a thread, and from one to the next
   int channel;
 };
-__device__ __forceinline__ Place place_of(int across) {
+__device__ __forceinline__ ThreadRows rows_of(int across) {
   const int down = kThreads / across;
   const int pack = static_cast<int>(blockIdx.x) * across + static_cast<int>(threadIdx.x) % across;
   return {static_cast<long long>(blockIdx.y) * down + threadIdx.x / across, static_cast<long long>(gridDim.y) * down,
@@ -54,7 +54,7 @@ __device__ __forceinline__ void write_parts(const Eight& a, const Eight& b, int 
 __global__ void __launch_bounds__(kThreads)
     moments_kernel(const __grid_constant__ ColumnNorm p, Reals x, int across, float* parts) {
   begin();
-  const Place at = place_of(across);
+  const ThreadRows at = rows_of(across);
   const Eight base = load_eight(x, at.channel);
   Eight sum{}, squares{};
 #pragma unroll 4
@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(1024) statistics_kernel(const __grid_constant_
 __global__ void __launch_bounds__(kThreads)
     forward_kernel(const __grid_constant__ ColumnNorm p, const __grid_constant__ ColumnNormForward f, int across) {
   begin();
-  const Place at = place_of(across);
+  const ThreadRows at = rows_of(across);
   Eight scale, shift;
 #pragma unroll
   for (int k = 0; k < 8; ++k) {
@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(kThreads)
     slopes_kernel(const __grid_constant__ ColumnNorm p, const __grid_constant__ ColumnNormBackward b, int across,
                   float* parts) {
   begin();
-  const Place at = place_of(across);
+  const ThreadRows at = rows_of(across);
   Eight sum{}, dot{}, mean;
 #pragma unroll
   for (int k = 0; k < 8; ++k) mean.at[k] = b.mean[at.channel + k];
@@ -161,7 +161,7 @@ __global__ void __launch_bounds__(kThreads)
     backward_kernel(const __grid_constant__ ColumnNorm p, const __grid_constant__ ColumnNormBackward b, int across,
                     const float* sums) {
   begin();
-  const Place at = place_of(across);
+  const ThreadRows at = rows_of(across);
   const float n = static_cast<float>(p.rows);
   Eight scale, from_x, shift;  // dx = scale · g + from_x · x + shift
 #pragma unroll
@@ -186,7 +186,7 @@ __global__ void __launch_bounds__(kThreads)
 __global__ void __launch_bounds__(kThreads)
     sum_kernel(const __grid_constant__ ColumnNorm p, Reals x, int across, float* parts) {
   begin();
-  const Place at = place_of(across);
+  const ThreadRows at = rows_of(across);
   Eight sum{};
 #pragma unroll 4
   for (long long row = at.row; row < p.rows; row += at.more) {

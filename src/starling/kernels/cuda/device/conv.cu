@@ -7,12 +7,12 @@ namespace {
 
 constexpr int kThreads = 256;
 
-struct Place {
+struct Coordinates {
   int n, channel, at[3];
 };
-// Place of an element of a tensor [n, channels, size...].
-__device__ __forceinline__ Place place_of(long long i, int channels, const int (&size)[3]) {
-  Place p;
+// Coordinates of an element of a tensor [n, channels, size...].
+__device__ __forceinline__ Coordinates coordinates_of(long long i, int channels, const int (&size)[3]) {
+  Coordinates p;
 #pragma unroll
   for (int d = 2; d >= 0; --d) {
     p.at[d] = static_cast<int>(i % size[d]);
@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(kThreads)
   begin();
   const long long i = static_cast<long long>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= outputs) return;
-  const Place at = place_of(i, p.o, p.y);
+  const Coordinates at = coordinates_of(i, p.o, p.y);
   const int group_in = p.c / p.groups, first = at.channel / (p.o / p.groups) * group_in;
   const float* taps = w + static_cast<long long>(at.channel) * group_in * volume(p.k);
   float sum = 0;
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(kThreads)
   begin();
   const long long i = static_cast<long long>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= elements) return;
-  const Place at = place_of(i, p.c, p.x);
+  const Coordinates at = coordinates_of(i, p.c, p.x);
   const int group_in = p.c / p.groups, group_out = p.o / p.groups, group = at.channel / group_in;
   const int channel = at.channel % group_in;
   float sum = 0;
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(kThreads)
   begin();
   __shared__ float shared[32];
   const int group_in = p.c / p.groups;
-  const Place at = place_of(blockIdx.x, group_in, p.k);  // n: the output channel
+  const Coordinates at = coordinates_of(blockIdx.x, group_in, p.k);  // n: the output channel
   const int channel = at.n / (p.o / p.groups) * group_in + at.channel;
   const long long positions = volume(p.y);
   float sum = 0;

@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(kThreads)
       fetch_tile<T, D, kKeys, kThreads>(values + (turn ^ 1) * kKeys * D, v, p.v.row, first + kKeys, p.keys);
     }
     end_fetch();
-    if (p.causal && first > row + 31) continue;  // this warp's queries see none of these keys
+    if (p.causal && first > row + 31) continue;  // queries of the warp see none of the block's keys
     Sums<M, N> s;
     clear<M, N>(s);
     add_scores<T, D, M, N>(s, queries, warp_row, keys + turn * kKeys * D);
@@ -267,7 +267,7 @@ __global__ void __launch_bounds__(kThreads)
     __syncthreads();
     if (first + kQueries < p.queries) fetch(first + kQueries, turn ^ 1);
     end_fetch();
-    if (p.causal && first + kQueries - 1 < row) continue;  // these queries see none of this warp's keys
+    if (p.causal && first + kQueries - 1 < row) continue;  // queries of the block see none of the warp's keys
     Sums<M, N> s, ds;
     clear<M, N>(s);
     add_scores<T, D, M, N>(s, keys, warp_row, queries + turn * kQueries * D);

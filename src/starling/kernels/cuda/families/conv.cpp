@@ -33,7 +33,7 @@ std::unique_ptr<Plan> plan_cudnn_forward(const PlanRequest& request) {
   if (request.in.size() == 3 && request.in[2].dtype != request.in[0].dtype) return nullptr;
   return cuda::plan_cudnn(
       ConvPass::forward, conv, request,
-      cuda::plan_bias_end(request, request.in.size() == 3, cuda::activation_of(request.attrs.as<A>().activation)));
+      cuda::plan_bias_epilogue(request, request.in.size() == 3, cuda::activation_of(request.attrs.as<A>().activation)));
 }
 
 template <class A>

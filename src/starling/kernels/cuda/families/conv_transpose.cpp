@@ -22,7 +22,7 @@ std::unique_ptr<Plan> plan_cudnn_transpose(const PlanRequest& request) {
   if (!transpose_sizes<A>(request, conv) || !request.out[0].contiguous()) return nullptr;
   if (request.in.size() == 3 && request.in[2].dtype != request.in[0].dtype) return nullptr;
   return cuda::plan_cudnn(cuda::ConvPass::input, conv, request,
-                          cuda::plan_bias_end(request, request.in.size() == 3, device::Activation::none));
+                          cuda::plan_bias_epilogue(request, request.in.size() == 3, device::Activation::none));
 }
 
 template <class A>

@@ -10,8 +10,8 @@ namespace {
 
 using cuda::Pointer;
 
-// What follows the product, which is in result `at`: the residual, the value kept, the activation.
-std::unique_ptr<Plan> plan_end(const PlanRequest& request, const op::LinearEpilogueAttrs& attrs, std::size_t at) {
+// Epilogue of the product, which is in result `at`: the residual, the value kept, the activation.
+std::unique_ptr<Plan> plan_epilogue(const PlanRequest& request, const op::LinearEpilogueAttrs& attrs, std::size_t at) {
   const Shape& shape = request.out[0].shape;
   const Shape strides = contiguous_strides(shape);
   cuda::Chain chain{.shape = shape, .operands = {{DType::f32, strides}}, .steps = {}, .outputs = {}};
@@ -56,16 +56,16 @@ std::unique_ptr<Plan> plan_linear_epilogue(const PlanRequest& request) {
                                .trans_b = true,
                                .bias = attrs.biased};
   const std::size_t to = attrs.keep ? 1 : 0;
-  std::shared_ptr<Plan> end = plan_end(request, attrs, to);
-  if (!end) return nullptr;
+  std::shared_ptr<Plan> epilogue = plan_epilogue(request, attrs, to);
+  if (!epilogue) return nullptr;
   std::shared_ptr<Plan> product =
       cuda::plan_product(spec, 0, [biased = attrs.biased, to](device::Gemm& gemm, const Launch& launch) {
         gemm.c = cuda::output<float>(launch, to);
         if (biased) gemm.bias = cuda::input<float>(launch, 2);
       });
-  return make_plan(product->scratch_bytes, [product, end](const Launch& launch) {
+  return make_plan(product->scratch_bytes, [product, epilogue](const Launch& launch) {
     product->run(launch);
-    end->run(launch);
+    epilogue->run(launch);
   });
 }
 
