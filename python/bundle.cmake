@@ -1,10 +1,19 @@
-# What a wheel carries: libstarling.so, MPI's part of it as a library of its own, and the libraries they need, in starling/lib.
+# What a wheel carries: libstarling.so, MPI's part of it as a library of its own, and the libraries they need, in starling/lib; the
+# program, which stands on the same libraries, in starling/bin, with a script `starling` that runs it; its jobs in starling/share.
 # The C and C++ runtimes are the machine's, and so is MPI: mpirun and the ranks it starts must speak the same one.
 #
 # DT_RPATH, not DT_RUNPATH: the loader then looks into that folder for what the bundled libraries need, too, which know nothing of
 # it. So they are copied as they are.
 target_link_options(_starling PRIVATE -Wl,--disable-new-dtags)
 set_target_properties(_starling PROPERTIES INSTALL_RPATH $ORIGIN/lib)
+target_link_options(starling_cli PRIVATE -Wl,--disable-new-dtags)
+set_target_properties(starling_cli PROPERTIES INSTALL_RPATH $ORIGIN/../lib)
+install(TARGETS starling_cli RUNTIME DESTINATION starling/bin COMPONENT python)
+if(SKBUILD_SCRIPTS_DIR)
+  install(PROGRAMS script/starling DESTINATION "${SKBUILD_SCRIPTS_DIR}" COMPONENT python)
+endif()
+install(DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/../examples/ DESTINATION starling/share/starling/examples COMPONENT python
+  FILES_MATCHING PATTERN "*.yaml" PATTERN pretraining EXCLUDE PATTERN cpp EXCLUDE)
 set(bundled starling_shared)
 if(TARGET starling_mpi)
   list(APPEND bundled starling_mpi)

@@ -13,11 +13,12 @@ def starling_program():
     return os.environ.get("STARLING_PROGRAM", "")
 
 
-def run_script(text, tmp_path, seconds=120, command=(), arguments=()):
+def run_script(text, tmp_path, seconds=120, command=(), arguments=(), folder=None):
     script = pathlib.Path(tempfile.mkdtemp(dir=tmp_path), "script.py")
     script.write_text(textwrap.dedent(text))
     return subprocess.run(
-        [*command, sys.executable, str(script), *arguments], capture_output=True, text=True, timeout=seconds, env=dict(os.environ)
+        [*command, sys.executable, str(script), *arguments],
+        capture_output=True, text=True, timeout=seconds, env=dict(os.environ), cwd=folder,
     )
 
 

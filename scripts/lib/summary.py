@@ -1,5 +1,5 @@
-"""summary.py RESULTS BUILD: reads the results folder of scripts/test and the build folders: where the time went, what failed,
-and the last line, `N passed, N failed` if there were tests."""
+"""summary.py RESULTS BUILD: reads the results folder of scripts/test and the build folders: where the time went, what was
+skipped and why, what failed, and the last line, `N passed, N failed` if there were tests."""
 
 import collections
 import pathlib
@@ -9,10 +9,12 @@ import xml.etree.ElementTree as ElementTree
 
 SLOWEST = 10
 
+Test = tuple[str, str, float, str, str]
 
-def read_tests(results: pathlib.Path) -> list[tuple[str, str, float, str]]:
-    """(preset, test, seconds, status) of every test of ctest, and of the programs that were run without it (sanitized_ROOM);
-    status is run, fail, skipped, notrun or disabled."""
+
+def read_tests(results: pathlib.Path) -> list[Test]:
+    """(preset, test, seconds, status, why it was skipped) of every test of ctest, and of the programs that were run without it
+    (sanitized_ROOM); status is run, fail, skipped, notrun or disabled."""
     tests = []
     for path in sorted(results.glob("*.xml")):
         preset, _, room = path.stem.partition("_")
@@ -20,14 +22,30 @@ def read_tests(results: pathlib.Path) -> list[tuple[str, str, float, str]]:
         for case in ElementTree.parse(path).getroot().iter("testcase"):
             if case.get("result") == "suppressed":  # filtered out or disabled
                 continue
-            name = f"{room}/{case.get('classname')}.{case.get('name')}" if room else case.get("name", "?")
+            name, folder = case.get("name", "?"), case.get("classname", "")
+            if room:
+                name = f"{room}/{folder}.{name}"
+            elif folder not in ("", name):  # pytest: the module and the test
+                name = f"{folder.rpartition('.')[2]}/{name}"
             status = case.get("status", "run")  # pytest tells no status of what passed
             if case.find("failure") is not None or case.find("error") is not None:
                 status = "fail"
             elif case.find("skipped") is not None and status != "fail":
                 status = "skipped"
-            tests.append((preset, name, float(case.get("time", 0)), status))
+            reason = skip_reason(case) if status in ("skipped", "disabled") else ""
+            tests.append((preset, name, float(case.get("time", 0)), status, reason))
     return tests
+
+
+def skip_reason(case: ElementTree.Element) -> str:
+    """What pytest says in the element; GoogleTest below a line "FILE:LINE: Skipped"; our commands behind "skipped: ". Else nothing."""
+    skipped = case.find("skipped")
+    told = skipped.get("message", "") if skipped is not None else ""
+    output = case.findtext("system-out") or ""
+    found = re.search(r": Skipped\n(.+)|^skipped: (.+)", output, flags=re.M)
+    if found:
+        return (found[1] or found[2]).strip()
+    return "" if told.startswith("SKIP_") else " ".join(told.split())  # ctest's own word for it
 
 
 def read_stages(results: pathlib.Path) -> list[tuple[str, str, int]]:
@@ -59,20 +77,38 @@ def print_units(units: list[tuple[str, str, float]]) -> None:
         print(f"  {seconds:8.2f} s  {preset:5}  {unit}")
 
 
-def print_times(stages: list[tuple[str, str, int]], tests: list[tuple[str, str, float, str]]) -> None:
+def print_skipped(stages: list[tuple[str, str, int]], tests: list[Test]) -> None:
+    """Skipped stages, and tests by the reason that they gave."""
+    reasons: dict[str, list[str]] = collections.defaultdict(list)
+    for verdict, name, _ in stages:
+        if verdict == "skipped":
+            reasons["the stage says why above"].append(name)
+    for preset, test, _, status, reason in tests:
+        if status in ("skipped", "disabled"):
+            reasons[reason or "no reason given"].append(f"{preset}: {test}")
+    if not reasons:
+        return
+    print(f"\nskipped: {sum(map(len, reasons.values()))}")
+    for reason, names in sorted(reasons.items()):
+        print(f"  {reason}")
+        for name in names:
+            print(f"    {name}")
+
+
+def print_times(stages: list[tuple[str, str, int]], tests: list[Test]) -> None:
     print("\nwhere the time goes")
     for verdict, name, seconds in stages:
         print(f"  {seconds:6d} s  {name}{'' if verdict == 'passed' else ' (' + verdict + ')'}")
     if not tests:
         return
     rooms: dict[tuple[str, str], float] = collections.defaultdict(float)
-    for preset, test, seconds, _ in tests:
+    for preset, test, seconds, *_ in tests:
         rooms[preset, test.split("/")[0]] += seconds
     print("\ntests by room")
     for (preset, room), seconds in sorted(rooms.items(), key=lambda item: -item[1])[:SLOWEST]:
         print(f"  {seconds:8.2f} s  {preset:5}  {room}")
     print("\nslowest tests")
-    for preset, test, seconds, _ in sorted(tests, key=lambda test: -test[2])[:SLOWEST]:
+    for preset, test, seconds, *_ in sorted(tests, key=lambda test: -test[2])[:SLOWEST]:
         print(f"  {seconds:8.2f} s  {preset:5}  {test}")
 
 
@@ -82,18 +118,14 @@ def main() -> int:
     print_times(stages, tests)
     print_units(read_units(pathlib.Path(sys.argv[2]), (results / "begin").stat().st_mtime))
 
-    failed = [f"{preset}: {test}" for preset, test, _, status in tests if status not in ("run", "skipped", "disabled")]
+    failed = [f"{preset}: {test}" for preset, test, _, status, _ in tests if status not in ("run", "skipped", "disabled")]
     # A stage that ran tests is told by its tests; a build or a check that failed counts as one failure.
     failed += [name for verdict, name, _ in stages if verdict == "failed" and "tests" not in name]
     broken = any(verdict == "failed" for verdict, _, _ in stages)
     if broken and not failed:
         failed = [name for verdict, name, _ in stages if verdict == "failed"]
-    passed = sum(status == "run" for _, _, _, status in tests)
-    skipped = sum(status in ("skipped", "disabled") for _, _, _, status in tests)
-
-    skipped += sum(verdict == "skipped" for verdict, _, _ in stages)
-    if skipped:
-        print(f"\nskipped: {skipped}")
+    passed = sum(status == "run" for _, _, _, status, _ in tests)
+    print_skipped(stages, tests)
     if failed:
         print("\nfailed")
         for name in failed:

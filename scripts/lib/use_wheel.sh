@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# use_wheel.sh FOLDER: installs the wheel of a folder on this bare machine and trains with it. Run by scripts/fresh_machine, inside
-# the root, where nothing is but Python.
+# use_wheel.sh FOLDER: installs the wheel of a folder on this bare machine and trains with it, alone, as ranks of `starling launch`
+# and, once Open MPI is there, as ranks of mpirun. Run by scripts/fresh_machine, inside the root, where nothing is but Python.
 set -euo pipefail
 here=$(dirname "${BASH_SOURCE[0]}")
 source "$here/common.sh"
@@ -39,4 +39,70 @@ print(f"starling {sl.__version__} on Python {sys.version.split()[0]}: lenet's lo
       f"mlp's accuracy {summary['metrics']['test_accuracy']:.3f}")
 assert loss.item() < 1.5 and summary["metrics"]["test_accuracy"] > 0.8 and np.isfinite(loss.item())
 PROGRAM
-"$work/venv/bin/python" train.py
+cat >ranks.py <<'PROGRAM'
+import pathlib
+import sys
+import numpy as np
+import starling as sl
+
+sl.dist.init()
+rank, size = sl.dist.rank(), sl.dist.size()
+assert sl.dist.all_reduce(sl.tensor([rank + 1.0])).item() == size * (size + 1) / 2
+sl.manual_seed(2)
+net = sl.nn.Linear(4, 2)
+optimizer = sl.optim.SGD(net.parameters(), lr=0.1)
+
+def loss_of(x, y):
+    loss = sl.cross_entropy(net(x), y)
+    loss.backward()
+    optimizer.step()
+    return loss
+
+step = sl.compile(loss_of, strategy=sl.dist.allreduce(deterministic=True))
+x, y = np.random.default_rng(0).normal(size=(24, 4)).astype(np.float32), np.arange(24) % 2
+mine = slice(rank * 24 // size, (rank + 1) * 24 // size)
+for _ in range(3):
+    step(x[mine], y[mine])
+pathlib.Path(sys.argv[1], f"{rank}of{size}").write_text(net.state_dict()["weight"].numpy().tobytes().hex())
+PROGRAM
+PATH=$work/venv/bin:$PATH
+
+# ranks_end_alike NAME RANKS COMMAND...: as many ranks run ranks.py and end in the bits of one process by itself.
+ranks_end_alike() {
+  local name=$1 ranks=$2 rank
+  shift 2
+  mkdir "$name"
+  logged timeout 300 "$@" python ranks.py "$name"
+  [ "$(find "$name" -type f | wc -l)" -eq "$ranks" ] || die "$name: expected $ranks ranks, got: $(ls "$name")"
+  for ((rank = 0; rank < ranks; ++rank)); do
+    cmp alone/0of1 "$name/${rank}of$ranks" || die "$name: expected the bits of one process from rank $rank"
+  done
+  say "    $name: $ranks rank(s), the bits of one process"
+}
+
+# needs_no_mpi: of what the wheel carries, only libstarling_mpi.so, which is loaded when ranks ask for it, needs MPI.
+needs_no_mpi() {
+  local package file
+  package=$(python -c 'import importlib.util; print(importlib.util.find_spec("starling").submodule_search_locations[0])')
+  [ -z "$(find "$package" -name 'libmpi*')" ] || die "expected no MPI in the wheel, got $(find "$package" -name 'libmpi*')"
+  [ -f "$package/lib/libstarling_mpi.so" ] || die "expected libstarling_mpi.so in the wheel, got none"
+  find "$package" -type f \( -name '*.so*' -o -path '*/bin/*' \) ! -name libstarling_mpi.so >carried
+  [ "$(wc -l <carried)" -gt 5 ] || die "expected the libraries that the wheel carries, got $(cat carried)"
+  while read -r file; do
+    # Bundled libraries find each other by the path of what loads them: they are asked with that.
+    LD_LIBRARY_PATH=$package/lib ldd "$file" >needs
+    ! grep -E 'libmpi|libopen-(rte|pal)|not found' needs || die "$file: expected that it needs no MPI and finds all it needs"
+  done <carried
+  say "    $(wc -l <carried) files of the wheel need no MPI; it takes $(du -sh "$package" | cut -f1)"
+}
+
+python train.py
+say "    the program: $(starling --version), started from a script; python -m starling: $(python -m starling --version)"
+[ "$(starling --version)" = "starling $(python -c 'import starling; print(starling.__version__)')" ] || die "expected one version"
+[ "$(python -m starling --version)" = "$(starling --version)" ] || die "expected the same program from python -m starling"
+starling systems | grep caffe >/dev/null || die "expected the presets of starling systems in the wheel, got none"
+needs_no_mpi
+ranks_end_alike alone 1 env
+ranks_end_alike launch 2 starling launch -n 2 --
+ensure_packages openmpi-bin
+ranks_end_alike mpirun 2 mpirun --allow-run-as-root --oversubscribe -n 2
