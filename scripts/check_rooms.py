@@ -10,6 +10,7 @@ Rules, each printed with file, line and name:
   family-stem      kernels stand in files of the name of the family in ops/families that defines their ops, so that a family
                    is found in every room by one name; ops that a file registers by name are looked up where they are defined
   second-definition  a type is defined twice in one namespace, which no linker notices
+  stale-errno      `check` evaluates its arguments in any order: errno beside a condition that makes the call may be read before it
   long-file        a file over 500 lines has more than one subject (a warning, not a failure)
 """
 
@@ -195,8 +196,42 @@ def check_file(source: pathlib.Path, tree: pathlib.Path, allowed: dict[str, set[
             yield from check_include(file, line, content, room, allowed)
             yield from check_optional(file, line, content)
     yield from check_op_table(file, text, ops)
+    yield from check_errno(file, text)
     if text.count("\n") > LONG:
         yield Finding(file, LONG + 1, "long-file", f"{text.count(chr(10))} lines: does it still have one subject?")
+
+
+CHECK_CALL = re.compile(r"(?<![\w.>:])check\s*\(")
+STRING = re.compile(r'"(?:\\.|[^"\\\n])*"|(?<!\w)\'(?:\\.|[^\'\\\n])*\'')
+ERRNO = re.compile(r"\b\w*errno(?:_text)?\b")
+CALLED = re.compile(r"\b(?!\w*errno\b)(?!sizeof\b)\w+\s*\(")  # a cast, static_cast<bool>(fd), is no call
+
+
+def arguments(text: str, start: int) -> list[str]:
+    """Arguments of the call whose parenthesis opens before `start`, in a text without strings."""
+    found, depth, begin = [], 0, start
+    for at in range(start, len(text)):
+        if text[at] in "([{":
+            depth += 1
+        elif text[at] in ")]}":
+            depth -= 1
+        if depth < 0 or (depth == 0 and text[at] == ","):
+            found.append(text[begin:at])
+            begin = at + 1
+        if depth < 0:
+            break
+    return found
+
+
+def check_errno(file: pathlib.Path, text: str):
+    if file.parts[:1] != ("src",):
+        return
+    text = without_comments(STRING.sub('""', text))
+    for call in CHECK_CALL.finditer(text):
+        condition, *rest = arguments(text, call.end()) or [""]
+        if CALLED.search(condition) and any(ERRNO.search(one) for one in rest):
+            line = text.count("\n", 0, call.start()) + 1
+            yield Finding(file, line, "stale-errno", "errno may be read before the call beside it is made: call first, then check")
 
 
 OPEN = re.compile(r"(?:inline )?namespace ?([\w:]*) ?\{")
