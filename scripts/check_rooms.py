@@ -14,6 +14,7 @@ Rules, each printed with file, line and name:
   door             starling.h, with all that its headers include, shows users no header of kernels
   pronoun          a comment begins with the thing that it describes, not with What, Who, This, Those, Its, Nobody and the
                    like: a stranger does not know what they stand for
+  stale-errno      `check` evaluates its arguments in any order: errno beside a condition that makes the call may be read before it
   long-file        a file over 500 lines has more than one subject (a warning, not a failure)
 """
 
@@ -208,6 +209,7 @@ def check_file(source: pathlib.Path, tree: pathlib.Path, allowed: dict[str, set[
             yield from check_optional(file, line, content)
     yield from check_op_table(file, text, ops)
     yield from check_comments(file, text)
+    yield from check_errno(file, text)
     if text.count("\n") > LONG:
         yield Finding(file, LONG + 1, "long-file", f"{text.count(chr(10))} lines: does it still have one subject?")
 
@@ -224,6 +226,39 @@ def check_comments(file: pathlib.Path, text: str):
         if begins and not before.startswith("//"):
             yield Finding(file, line, "pronoun", f'a comment that begins with "{begins[1]}": begin with the thing')
         before = content.lstrip()
+
+
+CHECK_CALL = re.compile(r"(?<![\w.>:])check\s*\(")
+STRING = re.compile(r'"(?:\\.|[^"\\\n])*"|(?<!\w)\'(?:\\.|[^\'\\\n])*\'')
+ERRNO = re.compile(r"\b\w*errno(?:_text)?\b")
+CALLED = re.compile(r"\b(?!\w*errno\b)(?!sizeof\b)\w+\s*\(")  # a cast, static_cast<bool>(fd), is no call
+
+
+def arguments(text: str, start: int) -> list[str]:
+    """Arguments of the call whose parenthesis opens before `start`, in a text without strings."""
+    found, depth, begin = [], 0, start
+    for at in range(start, len(text)):
+        if text[at] in "([{":
+            depth += 1
+        elif text[at] in ")]}":
+            depth -= 1
+        if depth < 0 or (depth == 0 and text[at] == ","):
+            found.append(text[begin:at])
+            begin = at + 1
+        if depth < 0:
+            break
+    return found
+
+
+def check_errno(file: pathlib.Path, text: str):
+    if file.parts[:1] != ("src",):
+        return
+    text = without_comments(STRING.sub('""', text))
+    for call in CHECK_CALL.finditer(text):
+        condition, *rest = arguments(text, call.end()) or [""]
+        if CALLED.search(condition) and any(ERRNO.search(one) for one in rest):
+            line = text.count("\n", 0, call.start()) + 1
+            yield Finding(file, line, "stale-errno", "errno may be read before the call beside it is made: call first, then check")
 
 
 OPEN = re.compile(r"(?:inline )?namespace ?([\w:]*) ?\{")

@@ -234,6 +234,25 @@ class CheckRooms(unittest.TestCase):
         code = "// Number of\n// This many.\nint a = 1;\n// Itself first.\n"
         self.accepts({"src/starling/base/good.h": code, "tests/base/good_test.cpp": code})
 
+    def test_refuses_errno_beside_the_call_that_sets_it(self):
+        for text in ("std::strerror(errno)", "errno_text()", "name, zmq_strerror(zmq_errno())"):
+            source = f'void f() {{\n  check(::pipe2(ends, 0) == 0, "[x] a, (b) {{}}",\n        {text});\n}}\n'
+            self.refuses({"src/starling/base/f.cpp": source}, "base/f.cpp:2: error [stale-errno]")
+
+    def test_accepts_errno_after_the_call(self):
+        source = """
+// check(call(), "{}", errno_text());
+void f() {
+  const int fd = ::open("call(", 0);
+  check(fd >= 0, "[x] {}", errno_text());
+  check(static_cast<bool>(fd), "[x] {}", std::strerror(errno));
+  check(found || zmq_errno() == EINTR, "[x] {}", zmq_strerror(zmq_errno()));
+  check(call(), "[x] errno {}", name(fd));
+  if (!call()) fail("[x] {}", errno_text());
+}
+"""
+        self.accepts({"src/starling/base/f.cpp": source})
+
     def test_warns_of_a_long_file(self):
         self.assertIn("base/long.h:501: warning [long-file]", self.accepts({"src/starling/base/long.h": "//\n" * 501}))
 

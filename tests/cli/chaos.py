@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Disturbs real runs at random moments: none may hang, every error names a rank and a cause, and every run in
-deterministic mode ends, after the same command has resumed it, with the weights of one that nobody disturbed.
+"""Disturbs real runs at random moments: none may stand still beyond the deadline, every error names a rank and a cause, and every
+run in deterministic mode ends, after the same command has resumed it, with the weights of one that nobody disturbed.
 
   chaos.py build/ci/bin/starling --seed 1 --runs 20     # as ctest does
   chaos.py build/ci/bin/starling --seed 7 --runs 300    # by hand
@@ -8,9 +8,11 @@ deterministic mode ends, after the same command has resumed it, with the weights
 
 Each run is a function of its seed: how ranks are started, the strategy, the fault, its victim and its moment. Faults:
 kill (SIGKILL), stop (SIGSTOP for good), pause (SIGSTOP for a moment), pause_all (all ranks for longer than three
-heartbeats), slow_disk (the thread that saves stands still), full_disk (a tiny tmpfs in a user namespace), link (one of the
-victim's TCP connections is shut down), chatty (a rank's stderr is flooded). What this machine does not allow is skipped
-and told.
+heartbeats), interrupt and terminate (SIGINT and SIGTERM, of the whole job), slow_disk (the threads that save stand still for
+longer than the deadline), full_disk (a tiny tmpfs in a user namespace, which grows before the job resumes), link (one of the
+victim's TCP connections is shut down), chatty (a rank's stderr is flooded). Moments: while ranks join, while they train,
+while a checkpoint is written, while they evaluate, while they end. What this machine does not allow, or what came after
+the end of the run, is told and is no run.
 """
 
 import argparse
@@ -33,20 +35,48 @@ import kills_test as kills
 
 HEARTBEAT = 0.5  # seconds, of the jobs
 DEADLINE = 4.0
+JOIN = 10.0  # the shortest time that ranks are given to join
 SLACK = 5.0  # beyond the deadline, for a run to have ended
-PATIENCE = 90.0  # for a run that goes on
+PATIENCE = 120.0  # for a run that goes on
+MOST_SKIPPED = 10  # times the runs asked for
 
+EPOCHS = 12
+STEPS = 10  # of an epoch
+
+# What a job says, how many ranks it may have, servers among them, and over what its ranks are started (empty: anything).
 STRATEGIES = {
-    "deterministic": "strategy: allreduce, deterministic: true",
-    "allreduce": "strategy: allreduce",
-    "local_sgd": "strategy: local_sgd, every: 4",
-    "easgd": "strategy: easgd, every: 4",
-    "easgd_async": "strategy: easgd, every: 4, asynchronous: true",
-    "backup_workers": "strategy: backup_workers, backups: 1",
-    "zero": "strategy: allreduce, zero: 3",
-    "codec": "strategy: allreduce, codec: one_bit",
+    "deterministic": ("strategy: allreduce, deterministic: true", (2, 3), 0, ()),
+    "allreduce": ("strategy: allreduce", (2, 3), 0, ()),
+    "local_sgd": ("strategy: local_sgd, every: 4", (2, 3), 0, ()),
+    "easgd": ("strategy: easgd, every: 4", (2, 3), 0, ()),
+    "easgd_async": ("strategy: easgd, every: 4, asynchronous: true", (2, 3), 0, ()),
+    "hogwild": ("strategy: hogwild", (2, 3), 0, ("threads", "shared")),
+    "backup_workers": ("strategy: backup_workers, backups: 1", (2, 3), 0, ()),
+    "zero": ("strategy: allreduce, zero: 3", (2, 3), 0, ()),
+    "codec": ("strategy: allreduce, codec: one_bit", (2, 3), 0, ()),
+    "groups": ("topology: {worker_groups: 2, workers_per_group: 2}, strategy: local_sgd, every: 4", (4,), 0, ()),
+    "mesh": ("mesh: {data: 1, model: 2}, layout: {fc1.weight: {model: columns}}", (2,), 0, ()),
+    "async": ("strategy: async", (3,), 1, ()),
+    "ssp": ("strategy: ssp", (3,), 1, ()),
+    "downpour": ("strategy: downpour, n_push: 2", (3,), 1, ()),
+    "sync_server": ("strategy: sync_server", (3,), 1, ()),
 }
-FAULTS = ["kill", "stop", "pause", "pause_all", "slow_disk", "full_disk", "link", "chatty"]
+LEAVE_OUT_STOPPED_SERVERS = True
+FAULTS = [
+    "kill",
+    "stop",
+    "pause",
+    "pause_all",
+    "interrupt",
+    "terminate",
+    "slow_disk",
+    "full_disk",
+    "link",
+    "chatty",
+]
+INTERRUPTED = 130  # code of a run that has been asked to end
+SIGNALS = {"interrupt": signal.SIGINT, "terminate": signal.SIGTERM}
+MOMENTS = ["joining", "training", "saving", "evaluating", "ending"]
 CAUSES = re.compile(
     r"was killed by SIG|has been silent|no progress|is lost|has died|lost its connection|exited on signal|closed|"
     r"No space left|exited with code|aborted|Connection reset|was lost|lost 127"
@@ -57,7 +87,7 @@ data: {{folder: '{data}', batch: 24}}
 optimizer: {{lr: 0.02, momentum: 0.9}}
 train: {{folder: '{run}', epochs: {epochs}, checkpoint_every: 10, export: false}}
 distribute: {{threads: 2, heartbeat: {heartbeat}, deadline: {deadline}, {strategy}}}
-monitor: {{tensorboard: false}}
+monitor: {{tensorboard: false, scalars_every: 1}}
 """
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -139,11 +169,19 @@ def shut_one_link(pid, dice):
         os.close(pidfd)
 
 
+FLOOD = "so it goes on and on and on "
+
+
+def words(log):
+    """What the run itself has said."""
+    return "\n".join(line for _, line in log.lines if FLOOD not in line)
+
+
 def flood(pid):
     try:
         with open(f"/proc/{pid}/fd/2", "wb", buffering=0) as out:
             for _ in range(400):
-                out.write(b"so it goes on and on and on " * 70 + b"\n")
+                out.write(FLOOD.encode() * 70 + b"\n")
     except OSError:
         pass
 
@@ -181,21 +219,36 @@ class Plan:
         dice = random.Random(seed)
         self.seed = seed
         self.over = dice.choice(ways)
-        self.strategy = "deterministic" if dice.random() < 0.5 else dice.choice(sorted(STRATEGIES))
-        self.ranks = dice.choice([2, 3])
+        fitting = [name for name, (_, _, _, over) in sorted(STRATEGIES.items()) if not over or self.over in over]
+        self.strategy = "deterministic" if dice.random() < 0.3 else dice.choice(fitting)
+        _, ranks, self.servers, _ = STRATEGIES[self.strategy]
+        self.ranks = dice.choice(ranks)  # servers among them
         self.victim = dice.randrange(self.ranks)
         self.fault = dice.choice(FAULTS)
+        self.moment = dice.choice(MOMENTS)
         if self.over == "mpi" and self.fault == "link":
             self.fault = "kill"  # most of its connections are to mpirun, which ends the job without a word of ours
-        # As soon as the victim is there; else after the first checkpoint. Hearts beat once ranks have joined, which has
-        # a deadline of its own.
-        self.early = dice.random() < 0.25 and self.fault != "stop"
-        self.delay = dice.uniform(0, 0.3)
+        if self.fault == "slow_disk":
+            self.moment = "training"
+        self.share = dice.random()  # of the time that the moment lasts
         self.dice = dice
 
+    @property
+    def kills(self):
+        """True if the fault takes a rank away that is a process of its own."""
+        return self.fault in ("kill", "stop") and self.over != "threads"
+
+    @property
+    def spared(self):
+        """True if the others can do without the victim: a worker beside servers."""
+        return self.servers > 0 and 0 < self.victim < self.ranks - self.servers
+
+    def left_out(self):
+        return self.servers > 0 and self.fault in ("stop", "pause", "pause_all") and LEAVE_OUT_STOPPED_SERVERS
+
     def text(self):
-        when = "at the start" if self.early else "after a checkpoint"
-        return f"{self.over}, {self.strategy}, {self.ranks} ranks: {self.fault} of rank {self.victim} {when} + {self.delay:.2f} s"
+        who = "" if self.fault in (*SIGNALS, "full_disk", "pause_all") else f" of rank {self.victim}"
+        return f"{self.over}, {self.strategy}, {self.ranks} ranks: {self.fault}{who} while {self.moment} ({self.share:.2f})"
 
 
 class Chaos:
@@ -203,9 +256,11 @@ class Chaos:
         self.program = program
         self.folder = folder
         self.epochs = epochs
-        kills.write_images(folder, "train", 240)
-        kills.write_images(folder, "t10k", 48)
+        kills.write_images(folder, "train", 24 * STEPS)
+        kills.write_images(folder, "t10k", 480)
+        self.hosts = None
         self.quiet = None
+        self.lasted = 1.0
 
     def job(self, name, strategy):
         file = self.folder / f"{name}.yaml"
@@ -215,7 +270,7 @@ class Chaos:
             epochs=self.epochs,
             heartbeat=HEARTBEAT,
             deadline=DEADLINE,
-            strategy=STRATEGIES[strategy],
+            strategy=STRATEGIES[strategy][0] + (", servers: 1" if STRATEGIES[strategy][2] else ""),
         )
         file.write_text(text)
         return str(file)
@@ -226,20 +281,35 @@ class Chaos:
     def undisturbed(self):
         if self.quiet is None:
             command = [self.program, "train", self.job("quiet", "deterministic"), "--progress", "off"]
+            began = time.monotonic()
             done = subprocess.run(command, capture_output=True, text=True, check=False)
+            self.lasted = time.monotonic() - began
             if done.returncode != 0:
                 raise Failed(f"the undisturbed run fails:\n{done.stderr}")
             self.quiet = self.summary("quiet")
         return self.quiet
 
     def command(self, plan, job):
-        ranks = str(plan.ranks)
         if plan.over == "threads":
-            return [self.program, "train", job, "--set", f"distribute.workers={ranks}", "--progress", "off"]
+            workers = str(plan.ranks - plan.servers)
+            return [self.program, "train", job, "--set", f"distribute.workers={workers}", "--progress", "off"]
         if plan.over == "mpi":
-            start = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", ranks]
+            start = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", str(plan.ranks)]
             return start + [self.program, "train", job, "--progress", "off"]
-        return [self.program, "launch", "-n", ranks, "--backend", plan.over, job, "--progress", "off"]
+        launch = [self.program, "launch", "-n", str(plan.ranks - plan.servers)]
+        if plan.servers:
+            launch += ["--servers", str(plan.servers)]
+        return launch + self.transport(plan) + [job, "--progress", "off"]
+
+    def transport(self, plan):
+        if plan.over != "hosts":
+            return ["--backend", plan.over]
+        file, shell = self.folder / f"hosts{plan.ranks}", self.folder / "shell"
+        file.write_text(f"localhost slots=1\nbeta slots={plan.ranks - 1}\n")
+        if not shell.exists():
+            shell.write_text('#!/bin/sh\nexport STARLING_HOST="$1"\nshift\nexec /bin/sh -c "$*"\n')
+            shell.chmod(0o755)
+        return ["--hosts", str(file), "--ssh", str(shell), "--address", "127.0.0.1"]
 
     def environment(self, plan):
         clean = {k: v for k, v in os.environ.items() if not k.startswith(("STARLING_", "OMPI_", "PMI"))}
@@ -267,23 +337,51 @@ class Chaos:
         variable = "OMPI_COMM_WORLD_RANK" if plan.over == "mpi" else "STARLING_RANK"
         return kills.rank_processes(job, (variable,))
 
-    def checkpoints(self, name):
-        folder = self.folder / name / "checkpoints"
-        return [entry for entry in folder.iterdir() if ".tmp" not in entry.name] if folder.is_dir() else []
+    def log_of(self, name):
+        """Step and name of the last event in the run's log; 0 and nothing before there is one."""
+        try:
+            with open(self.folder / name / "log.jsonl", "rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - 4096))
+                lines = file.read().split(b"\n")[:-1]
+            last = json.loads(lines[-1])
+            return last.get("step", 0), last.get("event", "")
+        except (OSError, ValueError, IndexError):
+            return 0, ""
+
+    def has_come(self, plan, name):
+        """Whether the moment of the fault, but for its share, is now."""
+        folder = self.folder / name
+        if plan.moment == "joining":
+            return True
+        if plan.moment == "saving":
+            saved = folder / "checkpoints"
+            return saved.is_dir() and any(".tmp" in entry.name for entry in saved.iterdir())
+        step, event = self.log_of(name)
+        if plan.moment == "training":
+            return step > 0
+        if plan.moment == "evaluating":
+            return step > 0 and step % STEPS == 0 and event not in ("eval", "epoch")
+        return step >= self.epochs * STEPS
 
     def await_moment(self, plan, process, job, name):
         """Process ids by rank once the moment of the fault has come; none: the run has ended before."""
         end = time.monotonic() + PATIENCE
+        found, due = {}, time.monotonic()
+        first = plan.dice.randrange(self.epochs // 2) if plan.moment in ("saving", "evaluating") else 0
         while time.monotonic() < end and process.poll() is None:
-            found = self.processes(plan, process, job)
-            if len(found) == plan.ranks and (plan.early or self.checkpoints(name)):
-                time.sleep(plan.delay)
+            if len(found) < plan.ranks and time.monotonic() >= due:
+                found = self.processes(plan, process, job)
+                due = time.monotonic() + 0.01
+            there = plan.victim in found if plan.moment == "joining" else len(found) == plan.ranks
+            if there and self.log_of(name)[0] >= first * STEPS and self.has_come(plan, name):
+                lasts = {"joining": 0.3, "training": self.lasted, "saving": 0.005, "evaluating": 0.01, "ending": 0.1}
+                time.sleep(plan.share * lasts[plan.moment])
                 return found if process.poll() is None else None
-            time.sleep(0.01)
+            time.sleep(0.0005)
         return None
 
-    def disturb(self, plan, found):
-        """Makes the fault. Returns what undoes it, to be called when the run has ended."""
+    def disturb(self, plan, process, found):
+        """Makes the fault."""
         victim = found[plan.victim]
         everybody = sorted(set(found.values()))
 
@@ -309,34 +407,62 @@ class Chaos:
             send(signal.SIGSTOP, everybody)
             time.sleep(4 * HEARTBEAT)
             send(signal.SIGCONT, everybody)
+        if plan.fault in SIGNALS:
+            send(SIGNALS[plan.fault], [process.pid])
         if plan.fault == "chatty":
             flood(victim)
         if plan.fault == "link" and not shut_one_link(victim, plan.dice):
             raise Skipped("the victim has no connection")
         if plan.fault == "slow_disk":
-            held = [StoppedThread(tid, 2.5) for tid in threads_named(found[0], "starling-saver")]
-            time.sleep(0.1)
-            if held and held[0].error:
-                raise Skipped(f"threads of other processes cannot be held ({held[0].error})")
-            for one in held:
-                one.join()
+            self.hold_savers(process, found[0])
+
+    def hold_savers(self, process, pid):
+        held = [StoppedThread(tid, 1.5 * DEADLINE) for tid in threads_named(pid, "starling-saver")]
+        time.sleep(0.1)
+        if not held:
+            if process.poll() is not None:
+                raise Skipped("ended before the fault")
+            raise Failed("found no thread that saves, which could be slowed")
+        if held[0].error:
+            raise Skipped(f"threads of other processes cannot be held ({held[0].error})")
+        for one in held:
+            one.join()
 
     def in_small_disk(self, command, name):
-        """The command with a run folder that is nearly full."""
+        """The command with a run folder that is nearly full, and once more when there is room. Its code is that of the second
+        time; the first one's is told."""
         folder = self.folder / name
         folder.mkdir(exist_ok=True)
-        mount = f"mount -t tmpfs -o size=192k tmpfs '{folder}' && exec \"$@\""
         words = ["unshare", "--map-root-user", "--mount", "sh", "-c"]
         if subprocess.run([*words, f"mount -t tmpfs tmpfs '{folder}'"], capture_output=True, check=False).returncode:
             raise Skipped("no tmpfs in a user namespace here")
-        return [*words, mount, "sh", *command]
+        script = (
+            f"mount -t tmpfs -o size=192k tmpfs '{folder}' || exit 99; \"$@\"; echo \"chaos: ended with $?\"; "
+            f"mount -o remount,size=64m '{folder}' || exit 99; \"$@\"; code=$?; "
+            f"cp '{folder}/summary.json' '{folder}.summary.json'; exit $code"
+        )
+        return [*words, script, "sh", *command]
 
-    def end(self, process, log, limit, what):
+    def signs(self, log, name):
+        """What changes while a run goes on."""
         try:
-            process.wait(limit)
-        except subprocess.TimeoutExpired:
-            kill_family(process)
-            raise Failed(f"{what}: not ended after {limit:.0f} s\n{log.text()}") from None
+            size = (self.folder / name / "log.jsonl").stat().st_size
+        except OSError:
+            size = 0
+        return size, len(log.lines), self.log_of(name)
+
+    def end(self, process, log, name, limit, what):
+        """Waits for the end: until then, or as long as signs of progress come within the deadline."""
+        began = moved = time.monotonic()
+        last = None
+        while process.poll() is None:
+            now, sign = time.monotonic(), self.signs(log, name)
+            if sign != last:
+                last, moved = sign, now
+            if now - began > (limit or PATIENCE) or now - moved > max(DEADLINE, JOIN) + SLACK:
+                kill_family(process)
+                raise Failed(f"{what}: not ended after {now - began:.0f} s, no sign for {now - moved:.0f} s\n{words(log)}")
+            time.sleep(0.02)
         log.close()
         return process.returncode
 
@@ -345,52 +471,76 @@ class Chaos:
         name = f"run{plan.seed}"
         job = self.job(name, plan.strategy)
         command = self.command(plan, job)
-        full = plan.fault == "full_disk"
-        process, log = self.start(plan, self.in_small_disk(command, name) if full else command)
-        told = "went on"
+        if plan.fault == "full_disk":
+            return self.run_on_full_disk(plan, command, name)
+        process, log = self.start(plan, command)
         try:
-            if not full:
-                found = self.await_moment(plan, process, job, name)
-                if found is None:
-                    told = "ended before the fault"
-                else:
-                    self.disturb(plan, found)
+            found = self.await_moment(plan, process, job, name)
+            if found is None:
+                raise Skipped("ended before the fault")
+            self.disturb(plan, process, found)
             disturbed = time.monotonic()
             # A run that fails does so within the deadline; one that goes on may take its time, but must not stand still.
-            deadly = plan.fault in ("kill", "stop") and found is not None and plan.over != "threads"
-            code = self.end(process, log, DEADLINE + SLACK if deadly else PATIENCE, "the disturbed run")
+            ends = (plan.kills and not plan.spared) or plan.fault in SIGNALS
+            limit = (JOIN if plan.moment == "joining" else DEADLINE) + SLACK if ends else None
+            code = self.end(process, log, name, limit, "the disturbed run")
         finally:
-            for pid in set(self.processes(plan, process, job).values()):
-                if plan.over != "threads" or process.poll() is None:
-                    try:
-                        os.kill(pid, signal.SIGKILL)
-                    except ProcessLookupError:
-                        pass
-        if plan.fault in ("pause", "pause_all", "chatty", "slow_disk") and code != 0:
-            raise Failed(f"expected the run to go on, got code {code}\n{log.text()}")
-        if code != 0 and not (plan.over == "threads" and plan.fault == "kill"):
-            self.check_words(plan, log, code)
-            told = f"failed after {time.monotonic() - disturbed:.1f} s, named"
-        if not full:
-            self.resume(plan, command, name)
+            kill_family(process)
+        told = self.judge(plan, log, code, time.monotonic() - disturbed)
+        self.resume(plan, command, name)
         return told
 
-    def check_words(self, plan, log, code):
-        text = log.text()
-        if not re.search(r"\brank \d", text) and plan.fault != "full_disk":
+    def judge(self, plan, log, code, seconds):
+        late = plan.moment == "ending"  # the victim may have ended before the fault
+        if plan.fault in SIGNALS:
+            expected = {INTERRUPTED, 0} if late else {INTERRUPTED}
+            if code not in expected and not (plan.over == "mpi" and code > 0):  # mpirun has a code of its own
+                raise Failed(f"expected code {INTERRUPTED}, got {code}\n{words(log)}")
+            return f"ended after {seconds:.1f} s"
+        if plan.fault in ("pause", "pause_all", "chatty", "slow_disk") and code != 0:
+            raise Failed(f"expected the run to go on, got code {code}\n{words(log)}")
+        if plan.kills and code == 0 and not plan.spared and not late:
+            raise Failed(f"expected a failure, got code 0\n{words(log)}")
+        if code == 0 or (plan.over == "threads" and plan.fault == "kill"):
+            return "went on"
+        self.check_words(plan, words(log), code)
+        return f"failed after {seconds:.1f} s, named"
+
+    def run_on_full_disk(self, plan, command, name):
+        process, log = self.start(plan, self.in_small_disk(command, name))
+        try:
+            code = self.end(process, log, name, PATIENCE, "the run on a full disk")
+        finally:
+            kill_family(process)
+        before, mark, _ = words(log).partition("chaos: ended with ")
+        first = int(words(log)[len(before) + len(mark) :].split()[0]) if mark else code
+        if code == 99 or not mark:
+            raise Failed(f"could not be tried, code {code}\n{words(log)}")
+        self.check_words(plan, before, first)
+        if code != 0:
+            raise Failed(f"the resumed run ends with code {code}\n{words(log)}")
+        shutil.copy(self.folder / f"{name}.summary.json", self.folder / name / "summary.json")
+        self.check_summary(plan, name)
+        return f"code {first}, named, and went on"
+
+    def check_words(self, plan, text, code):
+        if not re.search(r"\brank \d", text):
             raise Failed(f"code {code}, but no rank is named\n{text}")
         if not CAUSES.search(text):
             raise Failed(f"code {code}, but no cause is told\n{text}")
-        if plan.fault in ("kill", "stop") and plan.over in ("shared", "gloo"):
-            names = [line for line in text.splitlines() if line.startswith("starling: rank ")]
-            if not names or not names[0].startswith(f"starling: rank {plan.victim} "):
+        if plan.kills and plan.over in ("shared", "gloo", "hosts"):
+            names = [line for line in text.splitlines() if re.match(r"starling: (\w+ \d+, )?rank \d", line)]
+            if not names or not re.match(rf"starling: (\w+ \d+, )?rank {plan.victim} ", names[0]):
                 raise Failed(f"expected rank {plan.victim} in the headline, got {names}\n{text}")
 
     def resume(self, plan, command, name):
         process, log = self.start(plan, command)
-        code = self.end(process, log, PATIENCE, "the resumed run")
+        code = self.end(process, log, name, None, "the resumed run")
         if code != 0:
-            raise Failed(f"the resumed run ends with code {code}\n{log.text()}")
+            raise Failed(f"the resumed run ends with code {code}\n{words(log)}")
+        self.check_summary(plan, name)
+
+    def check_summary(self, plan, name):
         quiet, own = self.undisturbed(), self.summary(name)
         keys = ["steps", "weights_hash"] if plan.strategy == "deterministic" else ["steps"]
         for key in keys:
@@ -403,10 +553,59 @@ def ways_here(program, asked):
     doctor = subprocess.run([program, "doctor"], capture_output=True, text=True, check=False).stdout
     ways = ["threads", "shared"]
     if re.search(r"(?mi)^ranks .*\bgloo\b", doctor):
-        ways.append("gloo")
+        ways += ["gloo", "hosts"]
     if shutil.which("mpirun") and re.search(r"(?m)^ranks .*\bMPI\b", doctor):
         ways.append("mpi")
     return [way for way in ways if not asked or way in asked]
+
+
+class Tally:
+    """What has become of the runs. Several threads may count."""
+
+    def __init__(self, options, ways):
+        self.options, self.ways = options, ways
+        self.lock = threading.Lock()
+        self.seed = options.seed
+        self.begun = self.done = 0
+        self.failed, self.skipped = [], {}
+
+    def next(self):
+        """The next plan; none: enough are under way."""
+        with self.lock:
+            most = MOST_SKIPPED * self.options.runs
+            while self.begun < self.options.runs and sum(self.skipped.values()) < most:
+                plan = Plan(self.seed, self.ways)
+                self.seed += 1
+                if not self.options.fault or plan.fault in self.options.fault:
+                    self.begun += 1
+                    return plan
+            return None
+
+    def skip(self, why):
+        with self.lock:
+            self.begun -= 1
+            self.skipped[why] = self.skipped.get(why, 0) + 1
+
+    def count(self, plan, text, failed=False):
+        with self.lock:
+            self.done += 1
+            if failed:
+                self.failed.append(plan.seed)
+            print(f"{plan.seed}: {plan.text()}: {text}", flush=True)
+
+
+def disturb_runs(chaos, tally):
+    again = " ".join([f"--over {way}" for way in tally.options.over or []])
+    while (plan := tally.next()) is not None:
+        try:
+            if plan.left_out():
+                raise Skipped("left out")
+            tally.count(plan, chaos.run(plan))
+        except Skipped as why:
+            tally.skip(str(why))
+        except Failed as why:
+            repeat = f"{sys.argv[0]} {tally.options.program} --seed {plan.seed} --runs 1 {again}"
+            tally.count(plan, f"FAILED: {why}\nrepeat it: {repeat}", failed=True)
 
 
 def main():
@@ -414,35 +613,26 @@ def main():
     parser.add_argument("program", type=pathlib.Path)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--runs", type=int, default=20)
-    parser.add_argument("--over", action="append", help="only ranks started so: threads, shared, gloo, mpi")
+    parser.add_argument("--over", action="append", help="only ranks started so: threads, shared, gloo, hosts, mpi")
     parser.add_argument("--fault", action="append", choices=FAULTS, help="only these faults")
-    parser.add_argument("--epochs", type=int, default=12)
+    parser.add_argument("--epochs", type=int, default=EPOCHS)
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time; most of a run is waiting")
     options = parser.parse_args()
     program = str(options.program.resolve())
-    ways = ways_here(program, options.over)
-    failed, skipped, done, seed = [], {}, 0, options.seed
+    tally = Tally(options, ways_here(program, options.over))
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="starling-chaos-") as folder:
         chaos = Chaos(program, pathlib.Path(folder), options.epochs)
         chaos.undisturbed()
-        while done < options.runs:
-            plan = Plan(seed, ways)
-            seed += 1
-            if options.fault and plan.fault not in options.fault:
-                continue
-            done += 1
-            try:
-                print(f"{plan.seed}: {plan.text()}: {chaos.run(plan)}", flush=True)
-            except Skipped as why:
-                skipped[str(why)] = skipped.get(str(why), 0) + 1
-                print(f"{plan.seed}: {plan.text()}: skipped, {why}", flush=True)
-            except Failed as why:
-                failed.append(plan.seed)
-                again = " ".join(f"--over {way}" for way in options.over or [])
-                print(f"{plan.seed}: {plan.text()}: FAILED: {why}")
-                print(f"repeat it: {sys.argv[0]} {options.program} --seed {plan.seed} --runs 1 {again}", flush=True)
-    print(f"{done} runs in {time.monotonic() - began:.0f} s, {len(failed)} failed {failed or ''}, skipped: {skipped or 'none'}")
-    return 1 if failed else 0
+        threads = [threading.Thread(target=disturb_runs, args=(chaos, tally)) for _ in range(options.jobs)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    failed = len(tally.failed)
+    print(f"{tally.done} runs in {time.monotonic() - began:.0f} s, {failed} failed {tally.failed or ''}")
+    print(f"no runs: {tally.skipped or 'none'}")
+    return 1 if failed or tally.done < options.runs else 0
 
 
 if __name__ == "__main__":

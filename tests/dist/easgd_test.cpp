@@ -110,6 +110,31 @@ TEST(Easgd, OneSyncFollowsTheFormula) {
   });
 }
 
+// Bytes of pulls that each of 2 ranks counts, for one weight of so many values.
+std::vector<double> pulled(std::int64_t values, int meetings, bool asynchronous) {
+  std::vector<double> counted(2);
+  run_ranks(make_thread_comms(2), [&](Comm& comm) {
+    Tensor w = zeros({values}, DType::f64);
+    w.set_name("w").set_requires_grad();
+    Easgd strategy(borrowed(comm), {.every = 2, .asynchronous = asynchronous});
+    strategy.begin({.weights = {{"w", w}}});
+    for (int step = 0; step < 2 * meetings; ++step) strategy.after_update(step, 1);
+    counted[static_cast<std::size_t>(comm.rank())] = counter(strategy, "elastic_bytes");
+  });
+  return counted;
+}
+
+// The weights go to the centre and the pull comes back; the centre's own rank sends nothing.
+TEST(Easgd, CountsTheBytesOfPullsInBothDirections) {
+  constexpr std::int64_t kValues = 10'000;
+  constexpr int kMeetings = 5;
+  const double weights = kValues * 8.0 * kMeetings;
+  const auto alone = pulled(kValues, kMeetings, true);
+  EXPECT_EQ(alone[0], 0);
+  EXPECT_NEAR(alone[1], 2 * weights, 0.01 * weights);
+  for (const double bytes : pulled(kValues, kMeetings, false)) EXPECT_NEAR(bytes, 2 * weights, 0.01 * weights);
+}
+
 TEST(Easgd, LearnsAndEndsWithOneModel) {
   for (const bool asynchronous : {false, true}) {
     std::set<std::string> hashes;

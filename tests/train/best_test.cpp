@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "starling/base/error.h"
+#include "starling/base/temporary_name.h"
 #include "starling/optim/schedules.h"
 #include "starling/train/callbacks/checkpoints.h"
 #include "starling/train/callbacks/ready_made.h"
@@ -93,16 +94,35 @@ TEST_F(Best, NorIsTheNewestAndTheStepThatIsSoundIsTold) {
 }
 
 TEST_F(Best, RunsRemoveWhatKilledOnesWereWriting) {
-  std::filesystem::create_directories(run() / "model.tmp-999999999-0" / "deep");
-  for (const char* name : {"job.yaml.tmp-999999999-1", "summary.json.tmp-999999999-2", "notes.tmp-999999999-3"})
-    testing::write_text(run() / name, "half");
-  const auto alive = run() / fmt::format("model.tmp-{}-0", ::getpid());
+  const std::string own = temporary_suffix(), place = own.substr(0, own.find('-', 5) + 1);
+  const auto dead = [&](const std::string& whole) { return run() / (whole + place + "999999999-0"); };
+  std::filesystem::create_directories(dead("model") / "deep");
+  for (const char* name : {"job.yaml", "summary.json", "notes"}) testing::write_text(dead(name), "half");
+  const auto alive = run() / ("model" + own);
   std::filesystem::create_directories(alive);
   fit(1, {}, {});
-  for (const char* name : {"model.tmp-999999999-0", "job.yaml.tmp-999999999-1", "summary.json.tmp-999999999-2"})
-    EXPECT_FALSE(std::filesystem::exists(run() / name)) << name;
-  EXPECT_TRUE(std::filesystem::exists(run() / "notes.tmp-999999999-3")) << "none of ours";
+  for (const char* name : {"model", "job.yaml", "summary.json"}) EXPECT_FALSE(std::filesystem::exists(dead(name)));
+  EXPECT_TRUE(std::filesystem::exists(dead("notes"))) << "none of ours";
   EXPECT_TRUE(std::filesystem::exists(alive)) << "of a process that lives";
+}
+
+// Process numbers of another host say nothing here: what was begun there is only removed once it is old.
+TEST_F(Best, RunsLeaveAloneWhatAnotherHostMayBeWriting) {
+  const auto fresh = run() / "model.tmp-00000000-999999999-0", growing = run() / "model.tmp-00000000-999999999-1",
+             old = run() / "model.tmp-00000000-999999999-2", of_before = run() / "job.yaml.tmp-999999999-3";
+  for (const auto& folder : {fresh, growing, old}) {
+    std::filesystem::create_directories(folder / "deep");
+    testing::write_text(folder / "deep" / "weights", "half");
+  }
+  testing::write_text(of_before, "half");
+  const auto long_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(25);
+  for (const auto& path : {growing / "deep", growing, old / "deep" / "weights", old / "deep", old, of_before})
+    std::filesystem::last_write_time(path, long_ago);
+  fit(1, {}, {});
+  EXPECT_TRUE(std::filesystem::exists(fresh));
+  EXPECT_TRUE(std::filesystem::exists(growing)) << "a file in it is new";
+  EXPECT_FALSE(std::filesystem::exists(old));
+  EXPECT_FALSE(std::filesystem::exists(of_before)) << "a name without a place";
 }
 
 TEST_F(Best, IsNeverAnInfinityWhichNoCheckpointCouldHold) {

@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <fstream>
 #include <system_error>
 
 #include "starling/base/error.h"
@@ -55,6 +57,22 @@ TEST_F(RunLockFails, AnErrorOfLockingIsNoFreeFolder) {
     EXPECT_EQ(locks_asked, 1) << "what is no other holder is not waited for";
   }
   EXPECT_NO_THROW(RunLock(folder_.path())) << "a refused lock leaves nothing locked";
+}
+
+TEST_F(RunLockFails, AFolderThatCannotBeOpenedIsNotUsedWithoutALock) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const std::string told = error_of([&] { RunLock lock(folder_.path()); });
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_NE(told.find("expected to open the folder " + folder_.path().string()), std::string::npos) << told;
+  EXPECT_NE(told.find(std::generic_category().message(EMFILE)), std::string::npos) << told;
+}
+
+TEST_F(RunLockFails, AFolderThatCannotBeMadeIsLeftToThoseWhoWriteInIt) {
+  std::ofstream(folder_ / "file") << "no folder";
+  EXPECT_NO_THROW(RunLock(folder_ / "file" / "run"));
 }
 
 TEST_F(RunLockFails, AFileSystemWithoutLocksIsUsedWithout) {

@@ -4,8 +4,10 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <sstream>
 #include <thread>
 
+#include "starling/dist/strategy/easgd.h"
 #include "starling/dist/strategy/local_sgd.h"
 #include "starling/train/ranks/thread_watch.h"
 #include "train/ranks_testing.h"
@@ -86,39 +88,89 @@ TEST(ThreadWatch, TellsWhenAHungRankDoesNotComeBack) {
   EXPECT_NE(finding.find("[supervision] rank 1"), std::string::npos) << finding;
 }
 
+using Strategies = std::vector<testing::MakeStrategy>;
+
 // A disk on which the first save lasts until many later steps are done: nobody may wait for it.
-// Label: waits
-TEST(SlowDisk, ASaveUnderWayIsNotWaitedForAndTheLastStateIsSaved) {
-  const testing::TestFolder folder("slow-disk");
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::int64_t step = 0;
-  bool in_time = true;
-  std::vector<std::int64_t> written;
-  RankRun run;
-  run.data = splits(points(160));
-  run.options = {.epochs = 2, .batch = 16};
-  run.callbacks = [&](Trainer& trainer, int rank) {
-    if (rank == 0) {
-      trainer.add(after_step([&](starling::Run& now) {
-        const std::scoped_lock lock(mutex);
-        step = now.state().step;
-        changed.notify_all();
-      }));
-    }
-    const auto slowly = [&](std::int64_t saved) {
-      std::unique_lock lock(mutex);
-      if (written.empty()) in_time = changed.wait_for(lock, std::chrono::seconds(20), [&] { return step >= 15; });
-      written.push_back(saved);
+class SlowDisk : public ::testing::Test {
+ protected:
+  // Trains for three epochs of ten steps. Returns what rank 0 tells; `ranks` gets what became of all.
+  std::string run(RankRun run, CheckpointsOptions how, std::int64_t until) {
+    std::ostringstream told;
+    run.data = splits(points(160), points(48));
+    run.options.epochs = 3;
+    run.options.batch = 16;
+    run.each = [&](TrainerOptions& of_rank) {
+      if (thread_rank() == 0) of_rank.progress.out = &told;
     };
-    trainer.add(checkpoints({.folder = folder.path() / "c", .every_steps = 8, .before_publishing = slowly}));
+    how.folder = folder_.path() / "c";
+    how.before_publishing = [this, until](std::int64_t saved) { publish(saved, until); };
+    run.callbacks = [&](Trainer& trainer, int rank) {
+      if (rank == 0) trainer.add(after_step([&](starling::Run& now) { reach(now.state().step); }));
+      trainer.add(checkpoints(how));
+    };
+    ranks_ = run.run();
+    return told.str();
+  }
+
+  void reach(std::int64_t step) {
+    const std::scoped_lock lock(mutex_);
+    step_ = step;
+    changed_.notify_all();
+  }
+  void publish(std::int64_t saved, std::int64_t until) {
+    std::unique_lock lock(mutex_);
+    if (written_.empty()) in_time_ = changed_.wait_for(lock, std::chrono::seconds(20), [&] { return step_ >= until; });
+    written_.push_back(saved);
+  }
+
+  testing::TestFolder folder_{"slow-disk"};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::int64_t step_ = 0;
+  bool in_time_ = true;
+  std::vector<std::int64_t> written_;
+  std::vector<testing::RankOutcome> ranks_;
+};
+
+// The states of ranks that are apart are lent to rank 0 while it saves: all leave the save out together.
+// Label: waits
+TEST_F(SlowDisk, ASaveUnderWayIsNotWaitedForAndTheLastStateIsSaved) {
+  const Strategies strategies = {
+      [](std::shared_ptr<Comm> comm) { return allreduce(std::move(comm)); },
+      [](std::shared_ptr<Comm> comm) { return allreduce(std::move(comm), {.zero = 3}); },
+      [](std::shared_ptr<Comm> comm) {
+        return std::make_shared<LocalSgd>(std::move(comm), LocalSgdOptions{.every = 64});
+      },
+      [](std::shared_ptr<Comm> comm) { return std::make_shared<Easgd>(std::move(comm), EasgdOptions{.every = 64}); },
   };
-  const auto outcomes = run.run();
-  EXPECT_TRUE(in_time);
-  ASSERT_FALSE(written.empty());
-  EXPECT_EQ(written.front(), 8);
-  EXPECT_EQ(written.back(), 20);
-  EXPECT_EQ(outcomes[0].hash, outcomes[1].hash);
+  for (std::size_t i = 0; i < strategies.size(); ++i) {
+    SCOPED_TRACE(i);
+    folder_.clear();
+    written_.clear();
+    step_ = 0;
+    RankRun how;
+    how.strategy = strategies[i];
+    const std::string told = run(std::move(how), {}, 25);
+    EXPECT_TRUE(in_time_);
+    EXPECT_EQ(written_, (std::vector<std::int64_t>{10, 30}));
+    EXPECT_NE(told.find("warning: no checkpoint of step 20: the save before it is still being written"),
+              std::string::npos)
+        << told;
+    EXPECT_EQ(CheckpointFolder(folder_.path() / "c").load_latest().value().checkpoint.step, 30);
+  }
+}
+
+// Label: waits
+TEST_F(SlowDisk, TheBestStateIsNotWaitedForWithoutEnd) {
+  RankRun how;
+  how.rate = 0.01;
+  const std::string told = run(std::move(how), {.best = "loss"}, 25);
+  EXPECT_TRUE(in_time_);
+  EXPECT_NE(told.find("warning: no checkpoint of the best loss at step 20: the one before it is still being written"),
+            std::string::npos)
+      << told;
+  EXPECT_EQ(CheckpointFolder(folder_.path() / "c-best").load_latest().value().checkpoint.step, 30)
+      << "what is better than the one before is saved later";
 }
 
 // Data set of an evaluation, which asks for a stop while it is read.
@@ -137,8 +189,6 @@ class Asking final : public Dataset {
   std::shared_ptr<const Dataset> data_;
   std::atomic<int>& read_;
 };
-
-using Strategies = std::vector<testing::MakeStrategy>;
 
 // Label: waits
 TEST(Stops, InsideAnEvaluationEndItOnAllRanksAlikeAndTheRunGoesOnFromThere) {

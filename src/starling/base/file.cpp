@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -14,6 +13,7 @@
 
 #include "starling/base/bytes.h"
 #include "starling/base/mapped_guard.h"
+#include "starling/base/temporary_name.h"
 
 namespace starling {
 namespace {
@@ -106,9 +106,8 @@ Result<void> sync_folder(const std::filesystem::path& folder) {
 }
 
 TemporaryFile::TemporaryFile(std::filesystem::path final_path) : final_path_(std::move(final_path)) {
-  static std::atomic<unsigned> serial{0};  // two threads may write the same file; the last to publish wins
-  path_ = final_path_.string() + fmt::format(".tmp-{}-{}", ::getpid(), serial++);
-  ::unlink(path_.c_str());  // leftover of a killed process with the same pid
+  path_ = final_path_.string() + temporary_suffix();  // writers of one file stay apart; the last one wins
+  ::unlink(path_.c_str());                            // leftover of a killed process with the same pid
 }
 
 TemporaryFile::~TemporaryFile() {

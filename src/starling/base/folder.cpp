@@ -5,11 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <system_error>
 
 #include "starling/base/file.h"
+#include "starling/base/temporary_name.h"
 
 namespace starling {
 namespace {
@@ -77,8 +77,7 @@ TemporaryFolder::~TemporaryFolder() {
 
 Result<TemporaryFolder> TemporaryFolder::create(fs::path final_path) {
   final_path = plain(std::move(final_path));
-  static std::atomic<unsigned> serial{0};  // two threads may write the same folder; the last to publish wins
-  fs::path path = final_path.string() + fmt::format(".tmp-{}-{}", ::getpid(), serial++);
+  fs::path path = final_path.string() + temporary_suffix();  // writers of one folder stay apart; the last one wins
   return create(std::move(final_path), std::move(path));
 }
 

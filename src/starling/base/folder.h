@@ -15,7 +15,8 @@ void remove_folder(const std::filesystem::path& folder);  // recursively; entrie
 // Folder written beside its final path, and removed on destruction unless published.
 class TemporaryFolder {
  public:
-  // Creates <final_path>.tmp-<process>-<serial> and its parents; a leftover of an earlier process is removed first.
+  // Creates the folder beside its final path (temporary_name.h), and its parents; a leftover of an earlier process is
+  // removed first.
   static Result<TemporaryFolder> create(std::filesystem::path final_path);
   // As above with an explicit temporary path, which must be on the same file system as the final one.
   static Result<TemporaryFolder> create(std::filesystem::path final_path, std::filesystem::path path);

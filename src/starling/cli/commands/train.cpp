@@ -140,6 +140,7 @@ int train_job(const train::Job& job, const TrainArguments& options) {
   if (result.was_finished) tell_finished(job, result);
   if (!result.model_error.empty()) tell(fmt::format("no saved model: {}", result.model_error));
   if (result.saved) return kOk;
+  const AsRank writer(result.summary.ranks.size() > 1 ? 0 : thread_rank());
   fail(
       "[train] expected to save the trained weights in {}, got no checkpoint of the last step (make room there; the "
       "same command then goes on from the newest checkpoint)",

@@ -58,8 +58,8 @@ PictureReader PictureReader::from_json(const nlohmann::json& json) {
 std::string picture_fault(const std::filesystem::path& file) {
   std::array<char, 8> head{};
   std::ifstream in(file, std::ios::binary);
-  check(in.is_open(), "[image] expected to open {}, got: {} (make it readable, or move it away)", file.string(),
-        errno_text());
+  if (!in.is_open())
+    fail("[image] expected to open {}, got: {} (make it readable, or move it away)", file.string(), errno_text());
   in.read(head.data(), head.size());
   const auto seen = std::as_bytes(std::span(head)).first(static_cast<std::size_t>(in.gcount()));
   if (seen.empty()) return "it is empty";

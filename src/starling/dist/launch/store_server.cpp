@@ -3,17 +3,26 @@
 #include "starling/dist/launch/store_loop.h"
 
 namespace starling::dist {
+namespace {
+
+SocketAddress address_of(const HostPort& where, const StoreServerOptions& options) {
+  if (options.found) return *options.found;
+  const auto found = resolve(where);
+  check(found.ok(), "[rendezvous] cannot listen on {}: {}", where.text(), found.error());
+  return found->front();
+}
+
+}  // namespace
 
 StoreServer::StoreServer(StoreServerOptions options) : options_(std::move(options)) {
   const HostPort where{options_.host, options_.port};
-  const auto found = resolve(where);
-  check(found.ok(), "[rendezvous] cannot listen on {}: {}", where.text(), found.error());
+  const SocketAddress found = address_of(where, options_);
   check(
-      found->front().loopback() || !options_.secret.empty(),
+      found.loopback() || !options_.secret.empty(),
       "[rendezvous] expected a secret (STARLING_SECRET, or the file that STARLING_SECRET_FILE names) to listen on {}, "
       "which other hosts can reach, got none",
       where.text());
-  auto listener = listen_on(found->front());
+  auto listener = listen_on(found);
   check(listener.ok(), "[rendezvous] cannot listen on {}: {}", where.text(), listener.error());
   options_.port = local_address(*listener).port();
   loop_ = std::make_unique<Loop>(std::move(*listener), options_);

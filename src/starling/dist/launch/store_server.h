@@ -13,12 +13,15 @@
 
 #include "starling/base/file.h"
 #include "starling/dist/health/vigil.h"
+#include "starling/dist/launch/socket.h"
 
 namespace starling::dist {
 
 struct StoreServerOptions {
   std::string host = "127.0.0.1";  // exact address to bind; beyond loopback a secret is required
-  int port = 0;                    // 0: any free port
+  // Address of the host, if it has been looked up already: names are asked for once.
+  std::optional<SocketAddress> found = {};
+  int port = 0;  // 0: any free port
   std::string secret = {};
   int world = 1;
   std::uint64_t epoch = 0;                              // start of the job; ranks of another one are refused

@@ -24,8 +24,13 @@ class IgnoringPipeSignals {
   void (*before_)(int);
 };
 
+struct Rendezvous {
+  HostPort where;
+  std::optional<SocketAddress> found{};  // if it had to be looked up
+};
+
 // Rendezvous address: the requested one; else this host's name if there are remote ranks; else loopback.
-HostPort rendezvous(const LaunchOptions& options) {
+Rendezvous rendezvous(const LaunchOptions& options) {
   bool remote = false;
   for (const RankSlot& slot : options.slots) remote |= slot.remote;
   if (!options.address.empty()) {
@@ -35,15 +40,15 @@ HostPort rendezvous(const LaunchOptions& options) {
           "[launch] expected an address host or host:port, got '{}'", options.address);
     check(where.host != "0.0.0.0" && where.host != "::",
           "[launch] expected an address that ranks can be told, got {}, which stands for any", where.host);
-    return where;
+    return {.where = where};
   }
-  if (!remote) return {"127.0.0.1", 0};
+  if (!remote) return {.where = {"127.0.0.1", 0}};
   HostPort own{host_name(), 0};
   const auto found = resolve(own);
   check(found.ok() && !found->front().loopback(),
         "[launch] expected an address at which other hosts can reach this one (--address), got none: {}",
         found.ok() ? fmt::format("the name {} stands for {} here", own.host, found->front().host()) : found.error());
-  return own;
+  return {.where = own, .found = found->front()};
 }
 
 constexpr std::chrono::milliseconds kBeforeFailure{500};        // for the ranks' lines to come out before the error
@@ -94,12 +99,13 @@ LaunchEnd launch(const LaunchOptions& options) {
   check(!options.slots.empty() && !options.argv.empty(), "[launch] expected a program and at least one rank, got none");
   const IgnoringPipeSignals ignoring;
   Console output(options.output), error(options.error);
-  const HostPort where = rendezvous(options);
+  const auto [where, found] = rendezvous(options);
   const std::string secret = options.secret.empty() ? make_secret() : options.secret;
   const std::string name = make_secret().substr(0, 16);
   LaunchEnd end;
   for (int start = 0;; ++start) {
     const StoreServer server({.host = where.host,
+                              .found = found,
                               .port = where.port,
                               .secret = secret,
                               .world = static_cast<int>(options.slots.size()),

@@ -148,9 +148,15 @@ void Easgd::begin(const dist::TrainedState& state) {
   if (world() > 1) server_->coordinator = std::make_unique<dist::Coordinator>(std::move(lines), *server_);
 }
 
+// Bytes that have come and gone in operations of one kind.
+std::uint64_t Easgd::moved(CommOp op) const {
+  const dist::OpCounters all = exchanged(op);
+  return all.bytes_sent + all.bytes_received;
+}
+
 // Synchronous pull of all ranks: x -= d here, the sum of all d is added to every copy of the centre.
 void Easgd::meet_all() {
-  const std::uint64_t before = exchanged(CommOp::all_reduce).bytes_received;
+  const std::uint64_t before = moved(CommOp::all_reduce);
   std::vector<Work> works;
   for (std::size_t i = 0; i < weights_.size(); ++i) {
     dist::FlatTensors &x = weights_[i], &d = pulls_[i];
@@ -165,7 +171,7 @@ void Easgd::meet_all() {
     works[i].wait();
     dist::scale_add(pulls_[i].dtype(), pulls_[i].count(), 1, pulls_[i].data(), 1, centre_[i].raw());
   }
-  bytes_ += exchanged(CommOp::all_reduce).bytes_received - before;
+  bytes_ += moved(CommOp::all_reduce) - before;
 }
 
 void Easgd::restored(std::int64_t step) {
@@ -201,10 +207,10 @@ bool Easgd::closed(std::int64_t step) {
 void Easgd::meet_centre(std::int64_t step) {
   for (auto& x : weights_) x.pack();
   if (client_) {
+    const std::uint64_t before = moved(CommOp::send) + moved(CommOp::recv);
     client_->line.tell({.kind = kMeet, .step = step + 1}, weights_);
-    const std::uint64_t before = exchanged(CommOp::recv).bytes_received;
     foremost_ = client_->line.hear(pulls_).newest;
-    bytes_ += exchanged(CommOp::recv).bytes_received - before;
+    bytes_ += moved(CommOp::send) + moved(CommOp::recv) - before;
   } else {
     if (server_->coordinator) server_->coordinator->rethrow();
     for (std::size_t i = 0; i < weights_.size(); ++i)

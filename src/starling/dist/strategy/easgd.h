@@ -56,6 +56,7 @@ class Easgd final : public dist::RankStrategy {
   void meet_centre(std::int64_t step);
   std::int64_t foremost(std::int64_t step);
   void take_centre(const char* what);
+  std::uint64_t moved(CommOp op) const;
 
   EasgdOptions options_;
   double alpha_;
@@ -71,7 +72,7 @@ class Easgd final : public dist::RankStrategy {
   dist::CatchUp catch_up_;
   std::int64_t foremost_ = 0, asked_ = -1;  // steps of the foremost rank, and the own step at which it was asked for
   std::int64_t steps_ = 0, meetings_ = 0, left_out_ = 0;
-  std::uint64_t bytes_ = 0;  // received in pulls, as the communicator counts
+  std::uint64_t bytes_ = 0;  // sent and received in this rank's own pulls, as the communicator counts
 };
 
 }  // namespace starling

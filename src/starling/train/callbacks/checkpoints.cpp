@@ -17,7 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::chrono::milliseconds kSaveBefore{1'000};  // for the save before to end, when the next one is due
+// For the save before to end, when the next one is due. What is best may not come again, and is waited for longer.
+constexpr std::chrono::milliseconds kSaveBefore{1'000}, kBestBefore{5'000};
 
 constexpr std::int64_t kPatience = 64;  // steps a due checkpoint waits for the ranks to meet
 
@@ -41,19 +42,19 @@ Checkpoints::Checkpoints(CheckpointsOptions options) : options_(std::move(option
 void Checkpoints::attach(Run& run) {
   writes_ = run.plan().rank == 0;
   lowest_ = options_.lowest.value_or(!run.plan().higher_is_better(options_.best));
-  saved_step_ = tried_step_ = best_step_ = -1;
+  saved_step_ = tried_step_ = best_step_ = kept_best_step_ = -1;
   best_.reset();
+  kept_best_.reset();
   tried_at_ = run.clock();
   due_step_ = -1;
   best_now_ = epoch_ended_ = false;  // of a run that was rolled back
-  skipped_.reset();
+  skipped_ = false;
   if (!writes_) return;
   check(!options_.folder.empty() || !run.plan().folder.empty(),
         "[checkpoints] expected a folder for them or for the run, got none");
   folder_ = options_.folder.empty() ? run.plan().folder / "checkpoints" : options_.folder;
   checkpoints_.emplace(folder_, options_.keep);
-  if (saver_) tell(run, saver_->wait());
-  if (best_saver_) tell_best(run, best_saver_->wait());
+  wait_for_savers(run);
   saver_.reset();
   best_saver_.reset();
   saved_step_ = -1;
@@ -61,7 +62,8 @@ void Checkpoints::attach(Run& run) {
   const bool two = !options_.best.empty();  // both may be under way at a time
   const std::uint64_t each = options_.save_memory / (two ? 2 : 1);
   saver_ = std::make_unique<train::BackgroundSaver>(*checkpoints_, each, options_.before_publishing);
-  if (two) best_saver_ = std::make_unique<train::BackgroundSaver>(best_folder(folder_), each);
+  if (!two) return;
+  best_saver_ = std::make_unique<train::BackgroundSaver>(best_folder(folder_), each, options_.before_publishing);
 }
 
 bool Checkpoints::resume(Run& run) {
@@ -144,14 +146,10 @@ void Checkpoints::settled(Run& run) {
 }
 
 void Checkpoints::end(Run& run) {
-  if (best_now_) save_best(run);
+  if (best_now_) save_best(run, false);
   best_now_ = false;
-  if (tried_step_ != run.state().step || due_step_ >= 0) save(run);
-  if (saver_) tell(run, saver_->wait());
-  if (skipped_ && skipped_->step == run.state().step) tell(run, saver_->save(*skipped_));
-  skipped_.reset();
-  if (saver_) tell(run, saver_->wait());
-  if (best_saver_) tell_best(run, best_saver_->wait());
+  if (tried_step_ != run.state().step || due_step_ >= 0 || skipped_) save(run, false);
+  wait_for_savers(run);
   if (!options_.best.empty() && best_step_ < 0 && run.state().evaluated_step >= 0 && !run.interrupted())
     run.note(fmt::format("warning: no checkpoint of the best {}: no evaluation told it", options_.best));
 }
@@ -164,28 +162,38 @@ void Checkpoints::wait_for_writer(Run& run) {
   if (strategy.meets_alone() || strategy.updates()) run.link()->meet();
 }
 
-// True if the save before is still under way, on a slow disk. Waiting for it would hold up this rank, and with it all
-// others; all have taken part in making the checkpoint, so that only the rank that writes need know. The states of
-// other ranks, where they are apart, cannot be kept for later, so that it is waited for.
-bool Checkpoints::still_busy(Run& run, const Checkpoint& made) const {
-  if (saver_ == nullptr || made.fetch || saver_->idle_within(kSaveBefore)) return false;
-  run.note(fmt::format("warning: no checkpoint of step {}: the save before it is still being written", tried_step_));
-  return true;
+// At the end of a run its last state is worth the wait.
+void Checkpoints::wait_for_savers(Run& run) {
+  const dist::Pulse::Uncounted writing(pulse_of(run));
+  if (saver_) tell(run, saver_->wait());
+  if (best_saver_) tell_best(run, best_saver_->wait());
+}
+
+// True if the save before is still under way, on a slow disk. Waiting for it would hold up the rank that writes, and
+// with it all others, until the supervision takes it for hung. It decides for all ranks, who would have to lend their
+// states.
+bool Checkpoints::still_busy(Run& run, train::BackgroundSaver* saver, std::chrono::milliseconds patience) const {
+  if (!options_.background) return false;
+  const dist::Pulse::Uncounted writing(writes_ ? pulse_of(run) : nullptr);
+  const bool busy = saver != nullptr && !saver->idle_within(patience);
+  return run.link() == nullptr ? busy : run.link()->gather(busy ? 1 : 0).front() != 0;
 }
 
 // All ranks take part in making the checkpoint; one writes it.
-void Checkpoints::save(Run& run) {
+void Checkpoints::save(Run& run, bool skips) {
   tried_step_ = run.state().step;
   tried_at_ = run.clock();
   due_step_ = -1;
+  skipped_ = skips && still_busy(run, saver_.get(), kSaveBefore);
+  if (skipped_) {
+    run.note(fmt::format("warning: no checkpoint of step {}: the save before it is still being written", tried_step_));
+    return;
+  }
   std::optional<train::BackgroundSaver::Outcome> outcome;
-  skipped_.reset();
   run.with_checkpoint([&](const Checkpoint& made) {
     const dist::Pulse::Uncounted writing(writes_ ? pulse_of(run) : nullptr);
     if (!writes_) {
       saved_step_ = tried_step_;
-    } else if (still_busy(run, made)) {
-      skipped_ = made;
     } else if (saver_) {
       outcome = saver_->save(made);
     } else {
@@ -206,12 +214,21 @@ void Checkpoints::tell(Run& run, const std::optional<train::BackgroundSaver::Out
   }
 }
 
-void Checkpoints::save_best(Run& run) {
+void Checkpoints::save_best(Run& run, bool skips) {
+  if (skips && still_busy(run, best_saver_.get(), kBestBefore)) {
+    run.note(fmt::format("warning: no checkpoint of the best {} at step {}: the one before it is still being written",
+                         options_.best, run.state().step));
+    best_ = kept_best_;  // the next one that is better than what is kept is saved
+    best_step_ = kept_best_step_;
+    return;
+  }
+  kept_best_ = best_;
+  kept_best_step_ = best_step_;
   std::optional<train::BackgroundSaver::Outcome> outcome;
   run.with_checkpoint([&](const Checkpoint& made) {
     const dist::Pulse::Uncounted writing(writes_ ? pulse_of(run) : nullptr);
     if (writes_ && best_saver_) {
-      outcome = best_saver_->save(made);  // waits for the one before: what is best may not come again
+      outcome = best_saver_->save(made);
     } else if (writes_) {
       outcome = {made.step, best_folder(folder_).save(made)};
     }
@@ -239,6 +256,8 @@ void Checkpoints::restore(const nlohmann::json& state) {
   if (state.value("metric", options_.best) != options_.best) return;
   if (!state.at("best").is_null()) best_ = state.at("best").get<double>();
   best_step_ = state.at("best_step").get<std::int64_t>();
+  kept_best_ = best_;
+  kept_best_step_ = best_step_;
 }
 
 }  // namespace starling

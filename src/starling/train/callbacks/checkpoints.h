@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -48,11 +49,12 @@ class Checkpoints final : public Callback {
   std::int64_t saved_step() const { return saved_step_; }  // newest step in a checkpoint; -1: none
 
  private:
-  void save(Run& run);
+  void save(Run& run, bool skips = true);
   static void wait_for_writer(Run& run);
   void tell(Run& run, const std::optional<train::BackgroundSaver::Outcome>& outcome);
-  bool still_busy(Run& run, const Checkpoint& made) const;
-  void save_best(Run& run);
+  bool still_busy(Run& run, train::BackgroundSaver* saver, std::chrono::milliseconds patience) const;
+  void wait_for_savers(Run& run);
+  void save_best(Run& run, bool skips = true);
   void tell_best(Run& run, const std::optional<train::BackgroundSaver::Outcome>& outcome);
   void step_aside(Run& run);
   bool due(Run& run);
@@ -65,15 +67,17 @@ class Checkpoints final : public Callback {
   std::unique_ptr<train::BackgroundSaver> best_saver_;
   bool lowest_ = false;
   std::int64_t saved_step_ = -1;
-  std::int64_t tried_step_ = -1;         // step of the last save, which may have failed
-  std::optional<Checkpoint> skipped_{};  // made but not written, since the save before was still under way
-  double tried_at_ = 0;                  // time of the last save, by the run's clock
-  bool writes_ = true;                   // the rank that writes the files
-  std::int64_t due_step_ = -1;           // step of a due checkpoint that waits for the ranks to meet; -1: none
+  std::int64_t tried_step_ = -1;  // step of the last save, which may have failed
+  bool skipped_ = false;          // that save was left out, since the one before was still under way
+  double tried_at_ = 0;           // time of the last save, by the run's clock
+  bool writes_ = true;            // this rank writes the files
+  std::int64_t due_step_ = -1;    // step of a due checkpoint that waits for the ranks to meet; -1: none
   bool epoch_ended_ = false;
   bool best_now_ = false;
   std::optional<double> best_;
   std::int64_t best_step_ = -1;
+  std::optional<double> kept_best_;  // best_ and best_step_ of the last best checkpoint that was not left out
+  std::int64_t kept_best_step_ = -1;
 };
 
 inline std::shared_ptr<Checkpoints> checkpoints(CheckpointsOptions options = {}) {

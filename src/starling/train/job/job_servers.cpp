@@ -15,6 +15,7 @@
 #include "starling/dist/comm/threads/threads_comm.h"
 #include "starling/dist/launch/hosts.h"
 #include "starling/dist/launch/secret.h"
+#include "starling/dist/launch/socket.h"
 #include "starling/dist/ps/server.h"
 #include "starling/dist/strategy/server_worker.h"
 #include "starling/train/job/job_error.h"
@@ -174,6 +175,15 @@ std::vector<std::string> gather_texts(Comm& comm, std::string own) {
   return texts;
 }
 
+// ZeroMQ listens at numbers and interfaces, not at names.
+std::string address_for_others() {
+  const auto found = dist::resolve({dist::host_name(), 0});
+  check(found.ok(), "[servers] expected an address at which other hosts can reach this one, got none: {}",
+        found.error());
+  const bool six = found->front().storage.ss_family == AF_INET6;
+  return fmt::format(six ? "tcp://[{}]:*" : "tcp://{}:*", found->front().host());
+}
+
 // One process of a job with servers, from the meeting of all to the end of its role.
 class ServedProcess {
  public:
@@ -186,7 +196,7 @@ class ServedProcess {
       meeting_.secret = gather_texts(*others.comm, rank() == 0 ? dist::make_secret() : "")[0];
     meeting_.wire = ps::make_wire({.secret = meeting_.secret});
     const bool one_host = others.here == others.comm->size();
-    own_address_ = one_host ? "tcp://127.0.0.1:*" : fmt::format("tcp://{}:*", dist::host_name());
+    own_address_ = one_host ? "tcp://127.0.0.1:*" : address_for_others();
   }
 
   TrainResult run() {

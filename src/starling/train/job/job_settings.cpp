@@ -60,9 +60,10 @@ Settings TrainJob::settings() {
           "back to the newest checkpoint and leave it out then, or do not look; auto: end the run, by the next loss "
           "where all workers share their updates. Weights or optimizer state that are not finite end the run, but for "
           "rollback and ignore"),
-      setting("finite_every", &J::finite_every,
-              "steps between looks for infinities in weights and optimizer state; 0: only before checkpoints",
-              {.min = 0, .max = kMany}),
+      setting(
+          "finite_every", &J::finite_every,
+          "steps between looks for infinities in weights and optimizer state; 0, and on a GPU: only before checkpoints",
+          {.min = 0, .max = kMany}),
       setting("rollbacks", &J::rollbacks, "non_finite: rollback: most to one checkpoint before the run ends",
               {.min = 1, .max = 1000}),
       setting("evaluate_every", &J::evaluate_every, "steps; every epoch ends with an evaluation anyway",

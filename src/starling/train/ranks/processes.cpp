@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "starling/base/result.h"
@@ -33,6 +34,8 @@ bool told_by_first(const World& world, const std::string& problem) {
   return !world.leads() && heard && *heard == problem;
 }
 
+constexpr std::chrono::milliseconds kShortestJoin{10'000};  // processes start one after another
+
 // At least 1 unless the seconds are 0, which stands for none.
 std::chrono::milliseconds milliseconds_of(double seconds) {
   return std::chrono::ceil<std::chrono::milliseconds>(std::chrono::duration<double>(seconds));
@@ -50,6 +53,7 @@ Processes join_processes(const dist::ProcessFlags& flags, const JoinOptions& opt
   how.stop = options.stop;
   how.heartbeat = milliseconds_of(options.heartbeat);
   how.deadline = milliseconds_of(options.deadline);
+  if (how.deadline.count() > 0) how.join_deadline = std::clamp(how.deadline, kShortestJoin, how.join_deadline);
   const auto world = join_unless_stopped(flags, how);
   return {.world = world,
           .comm = world->comm,

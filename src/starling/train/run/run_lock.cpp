@@ -2,12 +2,10 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <signal.h>
 #include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <string>
 #include <system_error>
@@ -16,6 +14,7 @@
 
 #include "starling/base/error.h"
 #include "starling/base/folder.h"
+#include "starling/base/temporary_name.h"
 
 namespace starling::train {
 namespace {
@@ -34,25 +33,36 @@ bool held(int folder, const std::filesystem::path& name) {
        std::generic_category().message(error));
 }
 
-// Process that wrote a temporary file or folder of a run (TemporaryFile, TemporaryFolder); 0: it is none.
-pid_t writer_of(const std::string& name) {
+Writer writer_in_run(const std::string& name) {
   for (const std::string_view whole : {"model", "job.yaml", "summary.json"}) {
-    const std::string begin = fmt::format("{}.tmp-", whole);
-    pid_t writer = 0;
-    if (!name.starts_with(begin)) continue;
-    const auto [end, error] = std::from_chars(name.data() + begin.size(), name.data() + name.size(), writer);
-    return error == std::errc{} && end != name.data() + name.size() && *end == '-' ? writer : 0;
+    if (const Writer writer = writer_of(name, whole); writer != Writer::nobody) return writer;
   }
-  return 0;
+  return Writer::nobody;
+}
+
+// True if nothing in it has been written for a day.
+bool is_old(const std::filesystem::path& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const auto before = fs::file_time_type::clock::now() - std::chrono::hours(24);
+  const auto older = [&](const fs::path& one) { return fs::last_write_time(one, error) < before && !error; };
+  if (!older(path)) return false;
+  if (!fs::is_directory(path, error)) return true;
+  for (const auto& entry : fs::recursive_directory_iterator(path, error)) {
+    if (!older(entry.path())) return false;
+  }
+  return !error;
 }
 
 // Removes what killed runs were writing. A process that lives is left alone: a saved model is written after the run.
+// One on another host, which shares the disk, is taken for dead when it has written nothing for long.
 void remove_leftovers(const std::filesystem::path& folder) {
   std::error_code error;
   std::vector<std::filesystem::path> leftovers;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    const pid_t writer = writer_of(entry.path().filename().string());
-    if (writer > 0 && ::kill(writer, 0) != 0 && errno == ESRCH) leftovers.push_back(entry.path());
+    const Writer writer = writer_in_run(entry.path().filename().string());
+    if (writer == Writer::dead || (writer == Writer::elsewhere && is_old(entry.path())))
+      leftovers.push_back(entry.path());
   }
   for (const auto& path : leftovers) std::filesystem::remove_all(path, error);
 }
@@ -63,7 +73,11 @@ void remove_leftovers(const std::filesystem::path& folder) {
 RunLock::RunLock(const std::filesystem::path& folder) {
   static_cast<void>(make_folders(folder));  // a folder that cannot be made cannot be opened: told below
   folder_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder_ < 0) return;
+  if (const int error = errno; folder_ < 0) {
+    if (error == ENOENT || error == ENOTDIR) return;
+    fail("[train] expected to open the folder {} to lock it, got: {}", folder.string(),
+         std::generic_category().message(error));
+  }
   for (int tried = 1; held(folder_, folder); ++tried) {
     if (tried == kTries) {
       ::close(folder_);

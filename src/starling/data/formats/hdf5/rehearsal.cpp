@@ -66,8 +66,8 @@ std::string report_of(int pipe, Clock::time_point until) {
 
 void rehearse(const std::string& file, FunctionRef<void()> work, std::chrono::seconds deadline) {
   int ends[2];
-  check(::pipe2(ends, O_CLOEXEC) == 0, "[hdf5] {}: expected a pipe to a child process, got: {}", file,
-        std::strerror(errno));
+  if (::pipe2(ends, O_CLOEXEC) != 0)
+    fail("[hdf5] {}: expected a pipe to a child process, got: {}", file, std::strerror(errno));
   const auto until = Clock::now() + deadline;
   const pid_t child = ::fork();
   if (child == 0) act(work, ends[1]);
