@@ -145,7 +145,7 @@ TEST(Heart, ASpareRankIsNoFaultOfTheJobAndANeededOneIsNamedWithItsRole) {
   };
   // These beat once as what they are and never again in the time of this test.
   const auto silent = [&](int rank, const char* role, bool spare) {
-    const auto own = line(rank);
+    auto own = line(rank);
     const Beat beat{.every = milliseconds(100), .spare = spare, .role = role};
     (void)own->send({.kind = Frame::Kind::beat, .value = write_beat(beat)}, CommClock::now() + kLong);
     return own;
