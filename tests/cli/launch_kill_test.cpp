@@ -5,13 +5,11 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <iterator>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <thread>
 #include <vector>
 
-#include "cli/program.h"
+#include "cli/launched.h"
 #include "starling/dist/comm/transport/gloo_comm.h"
 
 namespace starling {
@@ -25,29 +23,7 @@ using std::chrono::milliseconds;
   return ::testing::AssertionFailure() << "no \"" << part << "\" in \"" << text << "\"";
 }
 
-std::vector<pid_t> children_of(pid_t parent) {
-  std::istringstream list(testing::file_text(fmt::format("/proc/{0}/task/{0}/children", parent)));
-  return {std::istream_iterator<pid_t>(list), {}};
-}
-
-bool is_rank(pid_t process, int rank) {
-  const std::string wanted = fmt::format("STARLING_RANK={}", rank);
-  std::istringstream variables(testing::file_text(fmt::format("/proc/{}/environ", process)));
-  for (std::string variable; std::getline(variables, variable, '\0');) {
-    if (variable == wanted) return true;
-  }
-  return false;
-}
-
-// Process of a rank of a launch: the child of one of the launcher's guards with that rank in its environment.
-pid_t process_of(pid_t launcher, int rank) {
-  for (const pid_t guard : children_of(launcher)) {
-    for (const pid_t child : children_of(guard)) {
-      if (is_rank(child, rank)) return child;
-    }
-  }
-  return -1;
-}
+using testing::process_of;
 
 // A deterministic job with checkpoints within epochs, run by launched ranks and by one process.
 class LaunchKill : public ::testing::TestWithParam<std::string> {

@@ -1,14 +1,9 @@
 // Jobs with parameter servers through the program: threads, processes of `starling launch`, ranks of mpirun.
-#include <fcntl.h>
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <iterator>
 #include <nlohmann/json.hpp>
-#include <sstream>
-#include <vector>
 
-#include "cli/program.h"
+#include "cli/launched.h"
 #include "starling/dist/comm/transport/mpi_comm.h"
 #include "starling/dist/ps/wire.h"
 
@@ -16,23 +11,6 @@ namespace starling::testing {
 namespace {
 
 using namespace std::chrono_literals;
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-std::vector<pid_t> children_of(pid_t parent) {
-  std::istringstream list(file_text(fmt::format("/proc/{0}/task/{0}/children", parent)));
-  return {std::istream_iterator<pid_t>(list), {}};
-}
-
-// Process of a rank: the child of one of the launcher's guards with that rank in its environment.
-pid_t process_of(pid_t launcher, int rank) {
-  for (const pid_t guard : children_of(launcher)) {
-    for (const pid_t child : children_of(guard)) {
-      if (has(file_text(fmt::format("/proc/{}/environ", child)), fmt::format("STARLING_RANK={}", rank))) return child;
-    }
-  }
-  return -1;
-}
 
 class CliServers : public ::testing::Test {
  protected:
@@ -65,28 +43,13 @@ class CliServers : public ::testing::Test {
   // Kills a rank of a launch of three workers and two servers once the first epoch is evaluated.
   void kill_rank(const std::string& name, int rank, const std::string& says, const std::string& more,
                  int code = 0) const {
-    const auto log = in("log");
     const std::string steps = "--set train.epochs=40 --set distribute.heartbeat=0.2 ";
-    const std::string line =
-        "exec '" + program_path().string() + "' launch -n 3 --servers 2 " + told(name, steps + more);
-    const pid_t launcher = ::fork();
-    if (launcher == 0) {
-      const int fd = ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-      ::dup2(fd, 1);
-      ::dup2(fd, 2);
-      ::execl("/bin/sh", "sh", "-c", line.c_str(), nullptr);
-      ::_exit(99);
-    }
-    const auto until = std::chrono::steady_clock::now() + 60s;
-    while (!has(file_text(in(name) / "log.jsonl"), "\"eval\"") && std::chrono::steady_clock::now() < until)
-      std::this_thread::sleep_for(20ms);
-    const pid_t victim = process_of(launcher, rank);
-    ASSERT_GT(victim, 0) << file_text(log);
-    ::kill(victim, SIGKILL);
-    int status = 0;
-    ASSERT_TRUE(wait_for(launcher, status, 120s)) << file_text(log);
-    EXPECT_EQ(WEXITSTATUS(status), code) << file_text(log);
-    EXPECT_TRUE(has(file_text(log), says)) << file_text(log);
+    Launched launched(folder_.path(), "-n 3 --servers 2 " + told(name, steps + more));
+    const auto evaluated = [&] { return has(file_text(in(name) / "log.jsonl"), "\"eval\""); };
+    ASSERT_TRUE(comes_true(evaluated, 60s)) << launched.log();
+    send(launched.rank(rank), SIGKILL);
+    EXPECT_EQ(launched.wait(120s), code) << launched.log();
+    EXPECT_TRUE(has(launched.log(), says)) << launched.log();
     if (code != 0) return;
     const auto ended = summary(name);
     EXPECT_EQ(ended.at("steps"), 40 * 4);

@@ -7,6 +7,8 @@
 
 #include <atomic>
 #include <functional>
+#include <iterator>
+#include <sstream>
 
 #include "dist/launched_scripts.h"
 
@@ -80,6 +82,28 @@ TEST_F(ChildSignals, AreNotSentToANumberThatMayBeAnothers) {
   child.signal(SIGTERM);
   child.signal(SIGKILL);
   EXPECT_EQ(signals_to_group, 0);
+}
+
+// Descendants that nobody would kill: those that the program leaves when it dies with its guard.
+TEST(ChildOfAKilledGuard, LeavesNobodyBehind) {
+  const testing::TemporaryFolder folder;
+  const auto pids = folder / "pids";
+  const std::string script =
+      fmt::format("sleep 61 & echo $! >>'{0}'; setsid sleep 62 & echo $! >>'{0}'; sleep 63", pids.string());
+  Child child({.argv = {"/bin/sh", "-c", script}, .environment = {"PATH=/usr/bin:/bin"}});
+  const auto left = [&] {
+    std::istringstream list(testing::read_text(pids));
+    return std::vector<pid_t>(std::istream_iterator<pid_t>(list), {});
+  };
+  ASSERT_TRUE(wait_until([&] { return left().size() == 2; }));
+  const auto started = left();
+  for (const pid_t pid : started) ASSERT_TRUE(lives(pid));
+  ASSERT_EQ(::kill(parent_of(child.pid()), SIGKILL), 0);
+  ASSERT_TRUE(wait_until([&] {
+    child.reap();
+    return child.exit().has_value();
+  }));
+  for (const pid_t pid : started) EXPECT_TRUE(wait_until([&] { return !lives(pid); })) << pid;
 }
 
 }  // namespace

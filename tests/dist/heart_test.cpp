@@ -133,5 +133,32 @@ TEST(Heart, ASilentConnectionIsFoundAndTold) {
   EXPECT_EQ(server.finding()->ranks, std::vector{1});
 }
 
+// The others learn from their own hearts what has been found.
+// Label: waits
+TEST(Heart, ASpareRankIsNoFaultOfTheJobAndANeededOneIsNamedWithItsRole) {
+  StoreServer server({.world = 3});
+  const auto pulse = std::make_shared<Pulse>();
+  const auto line = [&](int rank) { return TcpStore({.address = server.address(), .rank = rank, .world = 3}).line(); };
+  const auto heart = [&](int rank, milliseconds every) {
+    return std::make_unique<Heart>(line(rank), HeartOptions{.rank = rank, .every = every}, pulse,
+                                   [](const std::string&) {});
+  };
+  // Ranks that beat once as what they are and never again in the time of this test.
+  const auto silent = [&](int rank, const char* role, bool spare) {
+    auto own = line(rank);
+    const Beat beat{.every = milliseconds(100), .spare = spare, .role = role};
+    (void)own->send({.kind = Frame::Kind::beat, .value = write_beat(beat)}, CommClock::now() + kLong);
+    return own;
+  };
+  const auto stays = heart(0, milliseconds(100));
+  stays->take_role("leader", false);
+  const auto spare = silent(1, "worker 1", true);
+  std::this_thread::sleep_for(milliseconds(800));
+  EXPECT_EQ(stays->finding(), "") << "a spare rank is no fault of the job";
+  const auto needed = silent(2, "server 0", false);
+  for (int i = 0; i < 500 && stays->finding().empty(); ++i) std::this_thread::sleep_for(milliseconds(10));
+  EXPECT_TRUE(contains(stays->finding(), "[supervision] server 0, rank 2 has been silent")) << stays->finding();
+}
+
 }  // namespace
 }  // namespace starling::dist

@@ -263,6 +263,48 @@ TEST(Nccl, AnOperationThatHangsOnTheDeviceEndsAtItsDeadlineAndFreesItsBuffers) {
   EXPECT_EQ(fake.violations_at_end(), std::vector<std::string>{});
 }
 
+// Reaction of the supervision to a silent rank, in a group whose calls have a long deadline or none.
+constexpr const char* kSilent = "[supervision] rank 1 has been silent";
+
+std::vector<std::string> errors_when_found(const Comms& comms, const std::function<void(Comm&)>& body) {
+  return errors_of(comms, [&](Comm& comm) {
+    const std::jthread heart([&] {
+      std::this_thread::sleep_for(milliseconds(100));
+      comm.abort(kSilent);
+    });
+    body(comm);
+  });
+}
+
+TEST(Nccl, ARankThatDrainsBeforeASplitIsFreedByItsHeart) {
+  FakeNccl fake(2, {.hangs = true});
+  const auto errors = errors_when_found(nccl_comms(fake, 2), [&](Comm& comm) {
+    Buffer x(fake, comm.rank(), 4);
+    [[maybe_unused]] const Work hung = comm.all_reduce(x.data(), x.data(), 4, DType::f32, ReduceOp::sum);
+    (void)comm.split(0, comm.rank());
+  });
+  for (const std::string& error : errors) EXPECT_TRUE(contains(error, kSilent));
+}
+
+TEST(Nccl, ARankWhoseLaunchDoesNotEndIsFreedByItsHeart) {
+  FakeNccl fake(2);
+  std::atomic<bool> stuck{false};
+  const auto mutate = [&](NcclApi& api, int) {
+    api.async_error = [&stuck, ask = api.async_error](NcclHandle comm, NcclResult& state) {
+      const NcclResult result = ask(comm, state);
+      if (stuck) state = NcclResult::in_progress;
+      return result;
+    };
+  };
+  const Comms comms = nccl_comms(fake, 2, milliseconds(20'000), mutate);
+  stuck = true;
+  const auto errors = errors_when_found(comms, [&](Comm& comm) {
+    Buffer x(fake, comm.rank(), 4);
+    comm.all_reduce(x.data(), x.data(), 4, DType::f32, ReduceOp::sum).wait();
+  });
+  for (const std::string& error : errors) EXPECT_TRUE(contains(error, kSilent));
+}
+
 TEST(Nccl, RanksThatDisagreeAreNamedByTheGroupOfHosts) {
   FakeNccl fake(3);
   const auto errors = errors_of(nccl_comms(fake, 3), [&](Comm& comm) {

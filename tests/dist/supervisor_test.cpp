@@ -254,5 +254,24 @@ TEST_F(Supervisor, MuchOutputComesThroughWholeAndInOrder) {
   EXPECT_EQ(lines, 6000);
 }
 
+// A rank that the others can spare does not keep the launch, whatever has become of it.
+TEST_F(Supervisor, ASpareRankThatIsStoppedIsKilledOnceTheOthersHaveEnded) {
+  auto spared = options(kNotePid + "[ $STARLING_RANK = 1 ] && kill -STOP $$; exit 0", 3);
+  spared.spare = {1};
+  const auto launched = run(spared);
+  EXPECT_EQ(launched.end.code, 0);
+  EXPECT_TRUE(contains(launched.err, "starling: rank 1 (pid ")) << launched.err;
+  EXPECT_TRUE(contains(launched.err, "is still there 0.5 s after the others have ended, and is killed"));
+  EXPECT_TRUE(all_gone());
+}
+
+TEST_F(Supervisor, ASpareRankThatEndsByItselfIsNotKilled) {
+  auto spared = options("[ $STARLING_RANK = 1 ] && sleep 0.2; exit 0", 2);
+  spared.spare = {1};
+  const auto launched = run(spared);
+  EXPECT_EQ(launched.end.code, 0);
+  EXPECT_EQ(launched.err, "");
+}
+
 }  // namespace
 }  // namespace starling::dist

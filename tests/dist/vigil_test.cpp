@@ -15,7 +15,9 @@ class VigilOfThree : public ::testing::Test {
  protected:
   struct Life {
     std::uint64_t progress = 0;
-    bool waiting = false, left = false;
+    bool waiting = false, left = false, spare = false;
+    std::string role{};
+    bool elsewhere = false;
   };
 
   void beat(int rank) {
@@ -25,9 +27,12 @@ class VigilOfThree : public ::testing::Test {
                  .progress = lives_[rank].progress,
                  .waiting = lives_[rank].waiting,
                  .left = lives_[rank].left,
+                 .spare = lives_[rank].spare,
                  .step = 37,
+                 .role = lives_[rank].role,
                  .place = fmt::format("pid {} on alpha", 100 + rank),
-                 .doing = rank == 2 ? "evaluation" : ""},
+                 .doing = rank == 2 ? "evaluation" : "",
+                 .elsewhere = lives_[rank].elsewhere},
                 now_);
   }
   // Lets time pass in looks of half a second; every rank beats at its time but those left out.
@@ -101,6 +106,61 @@ TEST_F(VigilOfThree, APauseOfAllRanksIsForgiven) {
   beat(0);
   EXPECT_EQ(pass(4, {1, 2}), "");
   EXPECT_EQ(pass(20), "");
+}
+
+// Ranks of other hosts may have been cut off together, and nobody else would notice.
+TEST_F(VigilOfThree, ASilenceOfAllRanksOnOtherHostsEndsWithTheirDeadline) {
+  for (Life& life : lives_) life.elsewhere = true;
+  EXPECT_EQ(pass(10), "");
+  const auto cut = now_;
+  const std::string text = pass(60, {0, 1, 2});
+  EXPECT_TRUE(contains(text, "[supervision] rank 0 (pid 100 on alpha) has been silent for 20.5 s")) << text;
+  EXPECT_TRUE(contains(text, "; and rank 1 (pid 101 on alpha); and rank 2 (pid 102 on alpha)")) << text;
+  EXPECT_LE(now_ - cut, seconds(23));
+}
+
+TEST_F(VigilOfThree, WithOneRankBesideTheWatcherASilenceOfAllIsAPause) {
+  lives_[0].elsewhere = lives_[1].elsewhere = true;
+  EXPECT_EQ(pass(10), "");
+  EXPECT_EQ(pass(100, {0, 1, 2}), "");
+}
+
+TEST_F(VigilOfThree, ASpareRankThatFallsSilentIsNoFaultOfTheJob) {
+  lives_[1].spare = true;
+  EXPECT_EQ(pass(10), "");
+  EXPECT_EQ(pass(100, {1}), "");
+  lives_[1].spare = false;
+  beat(1);
+  EXPECT_TRUE(contains(pass(20, {1}), "rank 1 (pid 101 on alpha) has been silent")) << "control: one that is needed";
+}
+
+TEST_F(VigilOfThree, BesideASilentSpareRankTheNeededOneIsNamedWithItsRole) {
+  lives_[0].spare = true;
+  lives_[2].role = "server 1";
+  EXPECT_EQ(pass(10), "");
+  EXPECT_EQ(pass(30, {0}), "");
+  const std::string text = pass(20, {0, 2});
+  EXPECT_TRUE(contains(text, "[supervision] server 1, rank 2 (pid 102 on alpha) has been silent for 6.5 s")) << text;
+  EXPECT_FALSE(contains(text, "rank 0")) << text;
+  EXPECT_EQ(vigil_.look(now_)->ranks, std::vector{2});
+}
+
+// The supervision alone would end it: mpirun waits for every process.
+TEST_F(VigilOfThree, ASilentSpareRankIsNamedOnceAllOthersWaitForTheEnd) {
+  lives_[1].spare = true;
+  EXPECT_EQ(pass(10), "");
+  EXPECT_EQ(pass(60, {1}), "");
+  for (const int rank : {0, 2}) lives_[rank].left = lives_[rank].waiting = true;
+  EXPECT_TRUE(contains(pass(4, {1}), "rank 1 (pid 101 on alpha) has been silent for 6"));
+}
+
+// The launcher ends it sooner, and that is no failure of the job.
+TEST_F(VigilOfThree, ASilentSpareRankThatTheOthersHaveLeftBehindIsNotNamed) {
+  lives_[1].spare = true;
+  EXPECT_EQ(pass(10), "");
+  vigil_.leave(0, now_);
+  vigil_.leave(2, now_);
+  EXPECT_EQ(pass(200, {0, 1, 2}), "");
 }
 
 // At the end of a job a silent rank is no pause of it: somebody waits for that end.
@@ -203,14 +263,17 @@ TEST(Beats, AreReadAsWritten) {
                   .progress = 12,
                   .waiting = true,
                   .left = true,
+                  .spare = true,
                   .step = 4,
+                  .role = "server 2",
                   .place = "pid 3 on a b",
                   .doing = "save"};
   const Beat again = *read_beat(write_beat(beat));
   EXPECT_EQ(write_beat(again), write_beat(beat));
   EXPECT_EQ(again.place, "pid 3 on a b");
-  EXPECT_TRUE(again.waiting && again.left);
-  for (const char* wrong : {"", "2", "0 0 0 0 0 0\n\n", "-1 0 0 0 0 0\n\n", "x y z"})
+  EXPECT_EQ(again.role, "server 2");
+  EXPECT_TRUE(again.waiting && again.left && again.spare);
+  for (const char* wrong : {"", "2", "0 0 0 0 0 0 0\n\n\n", "-1 0 0 0 0 0 0\n\n\n", "x y z"})
     EXPECT_FALSE(read_beat(wrong).ok());
 }
 

@@ -21,7 +21,7 @@ class Error : public std::runtime_error {
 void set_thread_rank(int rank);
 int thread_rank();
 
-// What fail() does, compiled once instead of for every list of arguments.
+// The work of fail(), compiled once instead of for every list of arguments.
 [[noreturn, gnu::cold]] void fail_with(fmt::string_view format, fmt::format_args args);
 
 template <class... Args>

@@ -10,7 +10,7 @@ namespace starling {
 // and for the container in it, so that a process number is only looked up where it means something.
 std::string temporary_suffix();
 
-// Who writes a file or folder, as its name tells.
+// The writer of a file or folder, as its name tells.
 enum class Writer {
   nobody,     // the name is not that of `final_name` with such a suffix
   alive,      // a process of this place that lives

@@ -13,7 +13,6 @@
 #include "starling/dist/comm/backend.h"
 #include "starling/dist/launch/secret.h"
 #include "starling/dist/launch/supervisor.h"
-#include "starling/dist/strategy/server_rule.h"
 #include "starling/train/job/job_servers.h"
 
 namespace starling::cli {
@@ -115,8 +114,6 @@ int run_launch(const LaunchArguments& options) {
   expect_ranks(options);
   std::optional<train::Job> job;
   int servers = 0;
-  bool goes_on = false;  // without some of its workers
-  bool backups = false;  // without a server
   if (is_program(options) && options.servers > 0)
     throw UsageError("[launch] expected --servers with a job, whose last ranks are servers, got a program");
   if (!is_program(options)) {
@@ -128,21 +125,15 @@ int run_launch(const LaunchArguments& options) {
     }
     job = load_job(job_file(argv));
     servers = static_cast<int>(job->distribute.server_count());
-    const dist::StrategyMaker maker = job->distribute.strategy.make();
-    const dist::ServerRule* rule = dist::server_rule(maker);
-    goes_on = rule != nullptr && rule->goes_on();
-    backups = job->distribute.server_backups;
     argv.insert(argv.begin(), {this_program(), "train"});
   }
   launch_options.slots = slots_of(options, servers);
   if (servers > 0) static_cast<void>(train::workers_among(*job, static_cast<int>(launch_options.slots.size())));
   const int workers = static_cast<int>(launch_options.slots.size()) - servers;
-  for (int rank = 1; goes_on && rank < workers; ++rank) launch_options.spare.push_back(rank);
-  for (int rank = workers; backups && rank < workers + servers; ++rank) launch_options.spare.push_back(rank);
   for (dist::RankSlot& slot : launch_options.slots) {
-    if (servers == 0) continue;
-    slot.role =
-        slot.rank < workers ? fmt::format("worker {}", slot.rank) : fmt::format("server {}", slot.rank - workers);
+    if (servers == 0) break;
+    slot.role = train::role_of(slot.rank, workers);
+    if (train::is_spare(*job, slot.rank, workers)) launch_options.spare.push_back(slot.rank);
   }
   std::signal(SIGINT, on_stop);
   std::signal(SIGTERM, on_stop);

@@ -29,17 +29,19 @@ Beat beat_of(const Pulse& pulse, milliseconds deadline) {
 }
 
 std::string write_beat(const Beat& beat) {
-  return fmt::format("{} {} {} {} {} {}\n{}\n{}", beat.every.count(), beat.deadline.count(), beat.progress,
-                     beat.waiting ? 1 : 0, beat.left ? 1 : 0, beat.step, beat.place, beat.doing);
+  return fmt::format("{} {} {} {} {} {} {}\n{}\n{}\n{}", beat.every.count(), beat.deadline.count(), beat.progress,
+                     beat.waiting ? 1 : 0, beat.left ? 1 : 0, beat.spare ? 1 : 0, beat.step, beat.role, beat.place,
+                     beat.doing);
 }
 
 Result<Beat> read_beat(std::string_view text) {
   std::istringstream in{std::string(text)};
   std::int64_t every = 0, deadline = 0;
   Beat beat;
-  in >> every >> deadline >> beat.progress >> beat.waiting >> beat.left >> beat.step;
+  in >> every >> deadline >> beat.progress >> beat.waiting >> beat.left >> beat.spare >> beat.step;
   if (!in || every <= 0 || deadline < 0) return failure("expected a heartbeat, got '{}'", text.substr(0, 100));
   in.ignore(1);
+  std::getline(in, beat.role);
   std::getline(in, beat.place);
   std::getline(in, beat.doing);
   beat.every = milliseconds(every);
@@ -108,22 +110,38 @@ const std::optional<Vigil::Finding>& Vigil::look(Time now) {
 }
 
 std::string Vigil::name(int rank) const {
-  const std::string& place = ranks_.at(rank).last.place;
-  return place.empty() ? fmt::format("rank {}", rank) : fmt::format("rank {} ({})", rank, place);
+  const Beat& last = ranks_.at(rank).last;
+  const std::string who =
+      last.role.empty() ? fmt::format("rank {}", rank) : fmt::format("{}, rank {}", last.role, rank);
+  return last.place.empty() ? who : fmt::format("{} ({})", who, last.place);
 }
 
-// Several ranks fall silent together when their host does.
-std::optional<Vigil::Finding> Vigil::silent(Time now) const {
-  Finding finding;
+std::vector<int> Vigil::silent_ranks(Time now) const {
+  std::vector<int> silent;
   for (const auto& [number, rank] : ranks_) {
-    if (now - rank.heard <= kMissed * rank.last.every) continue;
+    if (now - rank.heard > kMissed * rank.last.every) silent.push_back(number);
+  }
+  return silent;
+}
+
+// Several ranks fall silent together when their host does. Spare ones are named if nobody else is at fault.
+std::optional<Vigil::Finding> Vigil::silent(Time now) const {
+  Finding finding{.ranks = silent_ranks(now)};
+  if (finding.ranks.empty() || !may_be_found(finding.ranks, now)) return std::nullopt;
+  const auto spare = [&](int rank) { return ranks_.at(rank).last.spare; };
+  if (!std::all_of(finding.ranks.begin(), finding.ranks.end(), spare)) std::erase_if(finding.ranks, spare);
+  for (const int number : finding.ranks) {
+    const Rank& rank = ranks_.at(number);
     if (!finding.text.empty()) finding.text += fmt::format("; and {}", name(number));
     if (finding.text.empty())
       finding.text = silence_text(name(number), now - rank.heard, rank.last.every, rank.last.step);
-    finding.ranks.push_back(number);
   }
-  if (finding.ranks.empty() || !may_be_found(finding.ranks, now)) return std::nullopt;
   return finding;
+}
+
+bool Vigil::owes(int rank) const {
+  const Beat& last = ranks_.at(rank).last;
+  return !last.left && !last.spare;
 }
 
 bool Vigil::may_be_found(const std::vector<int>& silent, Time now) const {
@@ -132,11 +150,14 @@ bool Vigil::may_be_found(const std::vector<int>& silent, Time now) const {
       const milliseconds deadline = one.second.last.deadline;
       return deadline.count() == 0 || now - one.second.heard <= deadline;
     };
-    return !gone_.empty() && std::none_of(ranks_.begin(), ranks_.end(), forgiven);
+    const auto elsewhere = [](const auto& one) { return one.second.last.elsewhere; };
+    const bool is_pause = gone_.empty() && !std::all_of(ranks_.begin(), ranks_.end(), elsewhere);
+    const bool needed =
+        std::any_of(silent.begin(), silent.end(), [&](int rank) { return !ranks_.at(rank).last.spare; });
+    return needed && !is_pause && std::none_of(ranks_.begin(), ranks_.end(), forgiven);
   }
   if (now - newest() > shortest() * 3 / 2) return false;  // perhaps all are, whose beats were not in step
-  const auto owes = [&](int rank) { return !ranks_.at(rank).last.left; };
-  return std::any_of(silent.begin(), silent.end(), owes) || !anybody_works(silent);
+  return std::any_of(silent.begin(), silent.end(), [&](int rank) { return owes(rank); }) || !anybody_works(silent);
 }
 
 bool Vigil::anybody_works(const std::vector<int>& but) const {

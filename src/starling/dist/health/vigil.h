@@ -24,9 +24,12 @@ struct Beat {
   std::uint64_t progress = 0;                   // Pulse::count
   bool waiting = false;                         // for other ranks
   bool left = false;                            // true: left its world in good order, and only its silence counts
+  bool spare = false;                           // true: the others go on without this rank, whose silence is no fault of the job
   std::int64_t step = -1;                       // last finished step; -1: none
+  std::string role{};                           // "server 1"; empty: none but its rank
   std::string place{};                          // "pid 4711 on alpha"
   std::string doing{};                          // "evaluation"; empty: nothing special
+  bool elsewhere = false;                       // on another host than the judge; known to who hears it, never sent
 
   bool ends() const { return left && waiting; }  // the process only waits for the others to end
 };
@@ -40,7 +43,8 @@ Result<Beat> read_beat(std::string_view text);
 // whole job are forgiven: a gap between two looks means that the judge itself was stopped, and a time without any beat
 // that everybody was; once a rank has gone, those that stay are forgiven for their deadline. A silent rank that has
 // left its world owes the others nothing but its end: it is found once all others that live wait for that, since a
-// finding ends the job. One thread at a time.
+// finding ends the job. So it is with a spare one, whose silence costs the others nothing. Ranks of other hosts that
+// are silent all at once may have been cut off: they are forgiven for their deadline. One thread at a time.
 class Vigil {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -74,6 +78,8 @@ class Vigil {
   std::chrono::milliseconds shortest() const;
   Time newest() const;
   std::optional<Finding> silent(Time now) const;
+  std::vector<int> silent_ranks(Time now) const;
+  bool owes(int rank) const;
   bool may_be_found(const std::vector<int>& silent, Time now) const;
   bool anybody_works(const std::vector<int>& but) const;
   std::optional<Finding> stuck(Time now) const;

@@ -13,6 +13,8 @@
 #include <cerrno>
 
 #include "starling/dist/launch/guard.h"
+#include "starling/dist/launch/secret.h"
+#include "starling/dist/launch/strays.h"
 
 namespace starling::dist {
 namespace {
@@ -52,6 +54,14 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return list;
 }
 
+constexpr std::string_view kMark = "STARLING_CHILD=";
+
+std::vector<std::string> with_mark(std::vector<std::string> environment, const std::string& mark) {
+  std::erase_if(environment, [](const std::string& entry) { return entry.starts_with(kMark); });
+  environment.push_back(mark);
+  return environment;
+}
+
 }  // namespace
 
 std::string signal_name(int signal) {
@@ -64,11 +74,12 @@ std::string describe(const Exit& exit) {
                           : fmt::format("exited with code {}", exit.code);
 }
 
-Child::Child(const ChildOptions& options) {
+Child::Child(const ChildOptions& options) : mark_(fmt::format("{}{}", kMark, make_secret().substr(0, 16))) {
   Pipe in = options.input ? make_pipe() : Pipe{{}, UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC))};
   Pipe out = make_pipe(), err = options.error_terminal ? make_terminal() : make_pipe();
   Pipe started = make_pipe(), lifeline = make_pipe(), exit = make_pipe();
-  const auto argv = pointers(options.argv), environment = pointers(options.environment);
+  const auto marked = with_mark(options.environment, mark_);
+  const auto argv = pointers(options.argv), environment = pointers(marked);
   const GuardOptions guarded{.argv = argv.data(),
                              .environment = environment.data(),
                              .input = options.input ? in.read.get() : in.write.get(),
@@ -117,6 +128,7 @@ Child::Child(Child&& other) noexcept
       error(std::move(other.error)),
       ended(std::move(other.ended)),
       lifeline_(std::move(other.lifeline_)),
+      mark_(std::move(other.mark_)),
       guard_(std::exchange(other.guard_, -1)),
       pid_(std::exchange(other.pid_, -1)),
       exit_(other.exit_) {}
@@ -126,8 +138,10 @@ Child::~Child() { end_guard(); }
 void Child::end_guard() {
   if (guard_ < 0) return;
   lifeline_ = UniqueFd();
-  while (::waitpid(guard_, nullptr, 0) < 0 && errno == EINTR) {
+  int status = 0;
+  while (::waitpid(guard_, &status, 0) < 0 && errno == EINTR) {
   }
+  if (WIFSIGNALED(status)) kill_strays(mark_);
   guard_ = -1;
 }
 
@@ -136,7 +150,9 @@ void Child::reap() {
   Exit exit{};
   const ssize_t got = ::read(ended.get(), &exit, sizeof exit);
   if (got == sizeof exit) exit_ = exit;
-  if (got == 0) exit_ = Exit{0, SIGKILL};  // someone killed the guard, and with it the program
+  if (got != 0) return;
+  exit_ = Exit{0, SIGKILL};  // someone killed the guard, and with it the program
+  kill_strays(mark_);
 }
 
 // The guard keeps the program's number, and its group's, from being given to others until it is itself reaped.

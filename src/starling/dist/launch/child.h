@@ -28,8 +28,9 @@ std::string describe(const Exit& exit);  // "exited with code 3", "was killed by
 std::string signal_name(int signal);     // SIGSEGV
 
 // Child process that leads its own process group, so that its descendants can be signalled, too. Its parent is a guard
-// (guard.h), through which it and all its descendants die with this process, however that ends. Its output comes from
-// two non-blocking descriptors.
+// (guard.h), through which it and all its descendants die with this process, however that ends. Should the guard be
+// killed, this process kills the descendants, which it knows by an entry of their environment. Output comes from two
+// non-blocking descriptors.
 class Child {
  public:
   // Throws Error if the process cannot be started.
@@ -54,6 +55,7 @@ class Child {
   bool guard_gone() const;
 
   UniqueFd lifeline_{};  // the guard kills everything when it closes
+  std::string mark_{};   // in the environment of the program and its descendants
   pid_t guard_ = -1;
   pid_t pid_ = -1;
   std::optional<Exit> exit_;

@@ -64,6 +64,20 @@ void Heart::wait_for_the_end() {
   ring();
 }
 
+void Heart::take_role(std::string role, bool spare) {
+  {
+    const std::lock_guard lock(telling_);
+    role_ = std::move(role);
+    spare_ = spare;
+  }
+  ring();
+}
+
+std::string Heart::finding() const {
+  const std::lock_guard lock(telling_);
+  return finding_;
+}
+
 void Heart::ring() {
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto rung = ::write(bell_.get(), &one, sizeof one);
@@ -104,6 +118,11 @@ bool Heart::send_beat(Clock::time_point now) {
   beat.place = options_.place;
   beat.left = left_;
   if (beat.left) beat.waiting = ending_;
+  {
+    const std::lock_guard lock(telling_);
+    beat.role = role_;
+    beat.spare = spare_;
+  }
   return line_->send({.kind = Frame::Kind::beat, .value = write_beat(beat)}, now + options_.every).ok();
 }
 

@@ -41,6 +41,10 @@ class Heart {
   // The process of a rank that has left is about to end and waits for the others to do so.
   void wait_for_the_end();
 
+  // Role of this rank: its name in messages ("server 1"), and whether they go on without it.
+  void take_role(std::string role, bool spare);
+  std::string finding() const;  // what has been found; empty: nothing so far
+
   Heart(const Heart&) = delete;
   Heart& operator=(const Heart&) = delete;
 
@@ -61,11 +65,13 @@ class Heart {
   std::unique_ptr<StoreLine> line_;  // null: closed, in good order or not
   const HeartOptions options_;
   std::shared_ptr<const Pulse> pulse_;
-  std::mutex telling_;  // guards found_, finding_ and left_told_
+  mutable std::mutex telling_;  // guards found_, finding_, left_told_, role_ and spare_
   std::condition_variable has_told_;
   std::function<void(const std::string&)> found_;
   std::string finding_;  // empty: none so far
   bool left_told_ = false;
+  std::string role_;
+  bool spare_ = false;
   std::function<std::unique_ptr<StoreLine>()> again_;
   UniqueFd bell_;  // wakes the thread
   std::atomic<bool> stop_{false}, left_{false}, ending_{false};

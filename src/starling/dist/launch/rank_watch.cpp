@@ -122,6 +122,7 @@ LaunchEnd RankWatch::run() {
     relay();
     if (reap() || noticed_ || (!failed_ && server_->finding())) judge();
     pass_on_stop();
+    end_stragglers();
     if (kill_at_ && Clock::now() >= *kill_at_) kill_all();
   }
   for (Rank& rank : ranks_) {
@@ -134,7 +135,7 @@ LaunchEnd RankWatch::run() {
     end.failed = describe(ranks_[static_cast<std::size_t>(*failed_)]);
     end.code = end.failed->exit.code == 2 && finding_.empty() ? 2 : 1;
   } else if (interrupted_) {
-    const auto good = [](const Rank& rank) { return rank.child.exit()->good(); };
+    const auto good = [&](const Rank& rank) { return rank.child.exit()->good() || is_spare(rank); };
     end.code = std::all_of(ranks_.begin(), ranks_.end(), good) ? 0 : kInterrupted;
   }
   return end;
@@ -311,6 +312,22 @@ void RankWatch::end_others(milliseconds kill_after) {
     if (!rank.ended && &rank - ranks_.data() != *failed_) signal(rank, SIGTERM);
   }
   kill_at_ = *noticed_ + kill_after;
+}
+
+// Spare ranks have nothing to do once all others have ended, and one that is stopped would stay for ever.
+void RankWatch::end_stragglers() {
+  const auto needed = [&](const Rank& rank) { return !rank.ended && !is_spare(rank); };
+  if (killed_ || failed_ || options_.spare.empty() || std::any_of(ranks_.begin(), ranks_.end(), needed)) return;
+  if (!only_spares_since_) only_spares_since_ = Clock::now();
+  if (Clock::now() < *only_spares_since_ + options_.kill_after) return;
+  for (const Rank& rank : ranks_) {
+    if (!rank.ended)
+      error_.line(fmt::format("starling: {} is still there {:g} s after the others have ended, and is killed",
+                              name_of(rank.slot, rank.child.pid()),
+                              std::chrono::duration<double>(options_.kill_after).count()));
+  }
+  killed_ = true;
+  kill_all();
 }
 
 void RankWatch::signal_all(int signal) {

@@ -50,6 +50,7 @@ class RankWatch {
   void signal_all(int signal);
   void kill_all();
   void end_others(std::chrono::milliseconds kill_after);
+  void end_stragglers();
   bool all_ended() const;
   Rank* first_failure();
   bool may_be_late() const;
@@ -71,6 +72,7 @@ class RankWatch {
   bool killed_ = false;  // SIGKILL has been sent
   int stops_passed_on_ = 0;
   std::optional<Time> kill_at_;
+  std::optional<Time> only_spares_since_;  // when the last rank ended that is needed
 };
 
 }  // namespace starling::dist

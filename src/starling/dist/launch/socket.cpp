@@ -173,6 +173,13 @@ SocketAddress local_address(const UniqueFd& socket) {
   return address;
 }
 
+bool is_from_another_host(const UniqueFd& socket) {
+  SocketAddress own, peer;
+  own.size = peer.size = sizeof own.storage;
+  return ::getsockname(socket.get(), own.get(), &own.size) == 0 &&
+         ::getpeername(socket.get(), peer.get(), &peer.size) == 0 && own.host() != peer.host();
+}
+
 Result<UniqueFd> connect_to(const HostPort& where, SocketTime deadline) {
   const auto found = resolve(where, deadline);
   if (!found) return found.failure();

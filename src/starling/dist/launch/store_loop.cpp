@@ -127,6 +127,7 @@ void StoreServer::Loop::take_beat(Peer& peer, const Frame& frame) {
     return;
   }
   peer.beats = true;
+  beat->elsewhere = is_from_another_host(peer.socket);
   const auto rank = static_cast<int>(peer.hello.rank);
   vigil_.beat(rank, std::move(*beat), Clock::now());
   const auto found = finding();

@@ -84,15 +84,19 @@ void tell_failure(Console& error, const RankEnd& failed, std::size_t ranks) {
 
 }  // namespace
 
+std::string name_of(const RankSlot& slot, pid_t pid) {
+  const std::string who =
+      slot.role.empty() ? fmt::format("rank {}", slot.rank) : fmt::format("{}, rank {}", slot.role, slot.rank);
+  if (slot.remote) return fmt::format("{} (on {})", who, slot.host);
+  return fmt::format("{} (pid {} on {})", who, pid, slot.host.empty() ? host_name() : slot.host);
+}
+
 std::string RankEnd::text() const {
   if (!finding.empty()) return finding;
   const char* words = step_is_last ? " after step" : ", last reported step";  // the rank may have gone further since
   const std::string when = step ? fmt::format("{} {}", words, *step) : "";
-  const std::string who =
-      slot.role.empty() ? fmt::format("rank {}", slot.rank) : fmt::format("{}, rank {}", slot.role, slot.rank);
-  if (!slot.remote) return fmt::format("{} (pid {} on {}) {}{}", who, pid, slot.host, describe(exit), when);
-  const bool cut = exit.code == kNoConnection;
-  return fmt::format("{} (on {}) {}{}", who, slot.host, cut ? "lost its connection" : describe(exit), when);
+  const bool cut = slot.remote && exit.code == kNoConnection;
+  return fmt::format("{} {}{}", name_of(slot, pid), cut ? "lost its connection" : describe(exit), when);
 }
 
 LaunchEnd launch(const LaunchOptions& options) {

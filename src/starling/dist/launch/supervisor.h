@@ -11,7 +11,8 @@
 
 namespace starling::dist {
 
-inline constexpr const char* kSsh = "ssh -o BatchMode=yes";
+// Remote shell that gives up a host that does not answer any more.
+inline constexpr const char* kSsh = "ssh -o BatchMode=yes -o ServerAliveInterval=5 -o ServerAliveCountMax=3";
 
 struct LaunchOptions {
   std::vector<std::string> argv{};  // command of every rank
@@ -23,7 +24,8 @@ struct LaunchOptions {
   // terminal, so it must not prompt.
   std::string ssh = kSsh;
   int max_restarts = 0;
-  // Ranks without which the others go on: how they end is told, and is no failure of the job.
+  // Ranks without which the others go on: how they end is told, and is no failure of the job. They get kill_after to
+  // end once all others have.
   std::vector<int> spare{};
   std::chrono::milliseconds kill_after{4'000};    // from SIGTERM to SIGKILL, after a rank has failed
   std::chrono::milliseconds stop_within{60'000};  // same after a requested stop: ranks save their state first
@@ -54,6 +56,9 @@ struct RankEnd {
   // step 37" if that is sure to be the last one. Or the finding.
   std::string text() const;
 };
+
+// "worker 1, rank 1 (pid 4711 on alpha)"; without a pid for remote ranks.
+std::string name_of(const RankSlot& slot, pid_t pid);
 
 struct LaunchEnd {
   int code = 0;      // exit code of `starling launch`: 0, 1 failure, 2 usage or job error, 130 interrupted

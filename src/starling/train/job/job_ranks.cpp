@@ -187,12 +187,10 @@ TrainResult telling_once(const Processes& others, const std::function<TrainResul
 
 // Runs this process as one of several ranks.
 TrainResult train_process(Job job, const TrainOptions& options) {
-  // With servers the leader watches its workers: one that is lost need not end the others.
-  const double heartbeat = job.distribute.server_count() > 0 ? 0 : job.distribute.heartbeat;
   const Processes others = join_processes(options.processes, {.backend = chosen(job.distribute, "backend"),
                                                               .check = job.distribute.check,
                                                               .all_reduce = chosen(job.distribute, "all_reduce"),
-                                                              .heartbeat = heartbeat,
+                                                              .heartbeat = job.distribute.heartbeat,
                                                               .deadline = job.distribute.deadline,
                                                               .stop = options.stop});
   if (job.distribute.server_count() > 0)

@@ -30,6 +30,9 @@ namespace {
 namespace ps = dist::ps;
 using std::chrono::milliseconds;
 
+constexpr milliseconds kPatience{10'000};
+constexpr int kPatientBeats = 5;
+
 milliseconds milliseconds_of(double seconds) {
   return std::chrono::ceil<milliseconds>(std::chrono::duration<double>(seconds));
 }
@@ -50,7 +53,24 @@ struct Meeting {
   std::string leader{};  // address of its service
   std::vector<ps::ServerInfo> servers{};
   int workers = 1;
+  std::function<bool()> stop{};  // true once the job cannot go on; null: never
+
+  bool stopped() const { return stop && stop(); }
 };
+
+// Silence after which a peer is given up. Longer than the supervision of all ranks takes to find out who is silent,
+// since a peer that is given up here need not be at fault.
+milliseconds patience(const Job& job) {
+  return std::max(kPatience, kPatientBeats * milliseconds_of(job.distribute.heartbeat));
+}
+
+LeaderLineOptions line_options(const Job& job, const Meeting& meeting, int worker) {
+  return {.address = meeting.leader,
+          .worker = worker,
+          .heartbeat = milliseconds_of(job.distribute.heartbeat),
+          .silence = patience(job),
+          .stop = meeting.stop};
+}
 
 ps::ServerOptions server_options(const Job& job, const Meeting& meeting, int index, std::string address) {
   return {.index = index,
@@ -77,7 +97,9 @@ std::unique_ptr<ps::Client> connect(const Job& job, const Meeting& meeting, int 
   ps::ClientOptions how{.worker = worker,
                         .name = worker < 0 ? "leader" : fmt::format("worker {}", worker),
                         .servers = meeting.servers,
-                        .secret = meeting.secret};
+                        .secret = meeting.secret,
+                        .silence = patience(job),
+                        .stop = meeting.stop};
   if (job.distribute.deadline > 0) how.deadline = milliseconds_of(job.distribute.deadline);
   return std::make_unique<ps::Client>(meeting.wire, ps::KeyTable(tensors, static_cast<int>(meeting.servers.size())),
                                       how);
@@ -94,6 +116,7 @@ std::shared_ptr<WorkerPool> make_pool(
   how.address = std::move(address);
   how.heartbeat = milliseconds_of(job.distribute.heartbeat);
   how.deadline = milliseconds_of(job.distribute.deadline);
+  how.stop = meeting.stop;
   how.buffers = std::move(buffers);
   how.connect = std::move(connect_leader);
   return std::make_shared<WorkerPool>(std::move(how));
@@ -108,10 +131,7 @@ WorkerSetup worker_setup(const Job& job, const Meeting& meeting, int worker, int
   });
   return {.workers = meeting.workers,
           .strategy = strategy,
-          .line = std::make_shared<LeaderLine>(
-              meeting.wire,
-              LeaderLineOptions{
-                  .address = meeting.leader, .worker = worker, .heartbeat = milliseconds_of(job.distribute.heartbeat)}),
+          .line = std::make_shared<LeaderLine>(meeting.wire, line_options(job, meeting, worker)),
           .threads = threads};
 }
 
@@ -190,6 +210,8 @@ class ServedProcess {
   ServedProcess(const Job& job, const TrainOptions& options, const Processes& others)
       : job_(job), options_(options), others_(others) {
     meeting_.workers = workers_among(job, others.comm->size());
+    meeting_.stop = [&others] { return !others.finding().empty(); };
+    others.take_role(role_of(rank(), meeting_.workers), false);
     meeting_.secret = dist::read_secret();
     // Launchers without a secret of their own bring a network that is: rank 0 makes one for this run.
     if (meeting_.secret.empty())
@@ -204,7 +226,7 @@ class ServedProcess {
     if (rank() == 0) return lead();
     meet_backups("");
     meet("");
-    work(load_job_data(job_));
+    work(load());
     return {.leads = false};
   }
 
@@ -213,6 +235,11 @@ class ServedProcess {
   int threads() const {
     const int servers_here = others_.here == others_.comm->size() ? servers_of(job_) : 0;
     return threads_of_each(job_, others_.here - servers_here);
+  }
+
+  JobData load() const {
+    const dist::Pulse::Uncounted reading(others_.comm->pulse());
+    return load_job_data(job_);
   }
 
   // Addresses of backups, which servers have to know before they listen themselves.
@@ -231,6 +258,7 @@ class ServedProcess {
     meeting_.leader = told[0];
     for (std::size_t index = 0; index < meeting_.servers.size(); ++index)
       meeting_.servers[index].address = told[static_cast<std::size_t>(meeting_.workers) + index];
+    others_.take_role(role_of(rank(), meeting_.workers), is_spare(job_, rank(), meeting_.workers));
   }
 
   void work(const JobData& data, std::shared_ptr<SharedBuffers> buffers = nullptr) {
@@ -248,7 +276,7 @@ class ServedProcess {
                   [&](const std::vector<ps::ServedTensor>& tensors) { return connect(job_, meeting_, -1, tensors); });
     meet_backups("");
     meet(pool->address());
-    const JobData data = load_job_data(job_);
+    const JobData data = load();
     std::thread worker = make_thread(thread_context().inherited(), [&] {
       try {
         work(data, buffers);
@@ -271,7 +299,7 @@ class ServedProcess {
 
   // Ends with the leader, however that ends.
   TrainResult serve() {
-    const PreparedJob prepared = prepare_job(job_, load_job_data(job_));
+    const PreparedJob prepared = prepare_job(job_, load());
     const auto optimizer = make_optimizer(prepared.job, *prepared.net);
     dist::TrainedState state{.rule = optimizer.get()};
     for (auto& [name, tensor] : prepared.net->named_parameters()) state.weights.push_back({name, tensor});
@@ -288,12 +316,13 @@ class ServedProcess {
     how.backup = meeting_.servers[static_cast<std::size_t>(index)].backup;
     ps::Server server(meeting_.wire, keys, how);
     meet(server.address());
-    const LeaderWatch leader(meeting_.wire, meeting_.leader, milliseconds_of(std::max(0.5, job_.distribute.heartbeat)));
-    server.run([&] { return leader.gone(); });
+    const LeaderWatch leader(meeting_.wire, line_options(job_, meeting_, rank()));
+    server.run([&] { return leader.gone() || meeting_.stopped(); });
+    if (meeting_.stopped()) fail("[{}] stopped while serving", server.name());
     // A backup that serves in place of a dead server is stopped by the leader, too; one that was not needed stops
     // itself.
     const auto until = std::chrono::steady_clock::now() + kLastWords;
-    while (backup && !leader.gone() && std::chrono::steady_clock::now() < until)
+    while (backup && !leader.gone() && !meeting_.stopped() && std::chrono::steady_clock::now() < until)
       std::this_thread::sleep_for(milliseconds(20));
     return {.leads = false};
   }
@@ -306,6 +335,16 @@ class ServedProcess {
 };
 
 }  // namespace
+
+std::string role_of(int rank, int workers) {
+  if (rank == 0) return "leader";
+  return rank < workers ? fmt::format("worker {}", rank) : fmt::format("server {}", rank - workers);
+}
+
+bool is_spare(const Job& job, int rank, int workers) {
+  if (rank >= workers) return job.distribute.server_backups;
+  return rank > 0 && rule_of(job).goes_on();
+}
 
 int workers_among(const Job& job, int ranks) {
   const auto servers = servers_of(job);
@@ -355,7 +394,12 @@ TrainResult train_with_servers(const Job& job, const TrainOptions& options) {
 }
 
 TrainResult train_with_servers(const Job& job, const TrainOptions& options, const Processes& others) {
-  return ServedProcess(job, options, others).run();
+  try {
+    return ServedProcess(job, options, others).run();
+  } catch (const std::exception&) {
+    if (const std::string finding = others.finding(); !finding.empty()) throw Error(finding);
+    throw;
+  }
 }
 
 }  // namespace starling::train

@@ -13,6 +13,11 @@ TrainResult train_with_servers(const Job& job, const TrainOptions& options);
 // first of them leads.
 TrainResult train_with_servers(const Job& job, const TrainOptions& options, const Processes& others);
 
+// Role of a rank in a job with so many workers: "leader", "worker 1", "server 0".
+std::string role_of(int rank, int workers);
+// True if the others go on without it.
+bool is_spare(const Job& job, int rank, int workers);
+
 // Workers among so many ranks of a job with servers. Throws a JobError if there are none, or others than the job says.
 int workers_among(const Job& job, int ranks);
 

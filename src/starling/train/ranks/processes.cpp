@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "starling/base/result.h"
+#include "starling/dist/launch/heart.h"
 #include "starling/dist/launch/world.h"
 #include "starling/train/loop/interrupt.h"
 
@@ -60,7 +61,12 @@ Processes join_processes(const dist::ProcessFlags& flags, const JoinOptions& opt
           .here = world->info.local_world,
           .stepped = [world](std::int64_t step) { world->report_step(step); },
           .failed = [world](std::string_view why) { world->report_failure(why); },
-          .told_by_first = [world](const std::string& problem) { return told_by_first(*world, problem); }};
+          .told_by_first = [world](const std::string& problem) { return told_by_first(*world, problem); },
+          .take_role =
+              [world](const std::string& role, bool spare) {
+                if (world->heart) world->heart->take_role(role, spare);
+              },
+          .finding = [world] { return world->heart ? world->heart->finding() : ""; }};
 }
 
 }  // namespace starling::train

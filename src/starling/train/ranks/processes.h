@@ -24,6 +24,10 @@ struct Processes {
   // True on another rank than 0 if rank 0 calls this with the same text, which it then tells for all. Waits some
   // seconds for rank 0 to do so.
   std::function<bool(const std::string& problem)> told_by_first{};
+  // Tells the supervision what this process is for the others: its name in messages ("server 1"), and whether they go
+  // on without it.
+  std::function<void(const std::string& role, bool spare)> take_role{};
+  std::function<std::string()> finding{};  // what the supervision has found; empty: nothing so far
 };
 
 struct JoinOptions {

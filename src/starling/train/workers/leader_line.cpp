@@ -31,6 +31,8 @@ ps::Message ControlCall::call(Control what, std::vector<ps::Bytes> parts) {
     check(!socket_->lost() && Clock::now() < until,
           "[worker {}] expected an answer of the run's leader ({}) within {:g} s, got none: it is gone",
           options_.worker, options_.address, std::chrono::duration<double>(options_.silence).count());
+    if (options_.stop && options_.stop())
+      fail("[worker {}] stopped while waiting for the run's leader", options_.worker);
     wire_->wait(sockets, 100ms);
   }
 }

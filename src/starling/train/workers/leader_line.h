@@ -18,6 +18,7 @@ struct LeaderLineOptions {
   int worker = 0;
   std::chrono::milliseconds heartbeat{2000};  // 0: none
   std::chrono::milliseconds silence{10'000};  // of a leader that is taken for gone then
+  std::function<bool()> stop{};               // polled while waiting; true: throws Error; null: never
 };
 
 // One connection of a worker to the leader: a request at a time, from one thread at a time.

@@ -15,7 +15,6 @@ using namespace std::chrono_literals;
 namespace ps = dist::ps;
 
 constexpr auto kLater = 200ms;  // until a worker without a portion is told to ask again
-constexpr int kMissed = 3;      // heartbeats
 
 }  // namespace
 
@@ -133,10 +132,10 @@ void LeaderService::take(const ps::Message& message, const std::string& peer) {
 }
 
 void LeaderService::watch() {
-  if (options_.heartbeat.count() == 0) return;
+  if (options_.silence.count() == 0) return;
   const auto now = Clock::now();
   for (std::size_t worker = 0; worker < heard_.size(); ++worker) {
-    if (heard_[worker] == Clock::time_point{} || now - heard_[worker] < kMissed * options_.heartbeat) continue;
+    if (heard_[worker] == Clock::time_point{} || now - heard_[worker] < options_.silence) continue;
     const double seconds = std::chrono::duration<double>(now - heard_[worker]).count();
     heard_[worker] = {};
     queue_.lose(static_cast<int>(worker), fmt::format("it has been silent for {:.1f} s", seconds));

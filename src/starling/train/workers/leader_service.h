@@ -22,13 +22,13 @@ std::vector<dist::ps::Bytes> encode(const RunStart& start);
 RunStart decode_start(const dist::ps::Message& message, const std::vector<Tensor>& like);
 
 // Answers the workers of a run, on a thread of its own: portions from the queue, and how the run begins. Nobody waits
-// for anybody here. A worker that has been silent for three heartbeats is lost to the queue.
+// for anybody here. A worker that has been silent for so long is lost to the queue.
 class LeaderService {
  public:
   struct Options {
     std::string address{};  // to listen on; see ps/wire.h
     int workers = 1;
-    std::chrono::milliseconds heartbeat{2000};  // of workers; 0: nobody is watched
+    std::chrono::milliseconds silence{6000};  // of a worker that is lost then; 0: nobody is watched
   };
   LeaderService(std::shared_ptr<dist::ps::Wire> wire, PortionQueue& queue, const Options& options);
   ~LeaderService();

@@ -1,12 +1,23 @@
 #include "starling/train/workers/leader_watch.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace starling::train {
 
-LeaderWatch::LeaderWatch(std::shared_ptr<dist::ps::Wire> wire, std::string address, std::chrono::milliseconds every)
-    : every_(every),
-      call_(std::move(wire), {.address = std::move(address), .worker = std::numeric_limits<int>::max()}) {
+namespace {
+
+constexpr std::chrono::milliseconds kLeast{500};  // between questions
+
+LeaderLineOptions of_nobody(LeaderLineOptions options) {
+  options.worker = std::numeric_limits<int>::max();
+  return options;
+}
+
+}  // namespace
+
+LeaderWatch::LeaderWatch(std::shared_ptr<dist::ps::Wire> wire, LeaderLineOptions options)
+    : every_(std::max(kLeast, options.heartbeat)), call_(std::move(wire), of_nobody(std::move(options))) {
   thread_ = std::thread([this] { watch(); });
 }
 

@@ -13,7 +13,7 @@ namespace starling::train {
 // do with it.
 class LeaderWatch {
  public:
-  LeaderWatch(std::shared_ptr<dist::ps::Wire> wire, std::string address, std::chrono::milliseconds every);
+  LeaderWatch(std::shared_ptr<dist::ps::Wire> wire, LeaderLineOptions options);
   ~LeaderWatch();
   LeaderWatch(const LeaderWatch&) = delete;
   LeaderWatch& operator=(const LeaderWatch&) = delete;

@@ -1,6 +1,7 @@
 #include "starling/train/workers/portion_queue.h"
 
 #include <algorithm>
+#include <set>
 
 #include "starling/base/error.h"
 
@@ -231,13 +232,14 @@ std::int64_t PortionQueue::done_count() const {
   return done_;
 }
 
-std::vector<int> PortionQueue::unsettled() const {
+std::vector<int> PortionQueue::busy() const {
   const std::scoped_lock lock(mutex_);
-  std::vector<int> who;
+  std::set<int> who;
+  for (const auto& [portion, worker] : outstanding_) who.insert(worker);
   for (std::size_t w = 0; w < workers_.size(); ++w) {
-    if (!workers_[w].gone && workers_[w].settled != pauses_) who.push_back(static_cast<int>(w));
+    if (pausing_ && !workers_[w].gone && workers_[w].settled != pauses_) who.insert(static_cast<int>(w));
   }
-  return who;
+  return {who.begin(), who.end()};
 }
 
 std::vector<RankStats> PortionQueue::stats() const {

@@ -103,7 +103,7 @@ class PortionQueue {
   std::vector<Lost> take_lost();  // workers lost since the last call
   int alive() const;
   std::int64_t done_count() const;
-  std::vector<int> unsettled() const;  // workers that have not paused yet
+  std::vector<int> busy() const;  // workers that have portions to do or are still to pause, ascending
   std::vector<RankStats> stats() const;
   std::vector<std::string> counters() const;  // counters that each worker sent when it left; empty: none
   std::int64_t repeated() const;              // portions that were done a second time, after a loss that was none

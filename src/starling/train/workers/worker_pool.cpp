@@ -14,6 +14,14 @@ using namespace std::chrono_literals;
 
 constexpr auto kSlice = 100ms;   // between two looks at what else there is to do
 constexpr auto kFarewell = 10s;  // for workers to leave
+constexpr int kMissed = 3;       // heartbeats of a worker that is lost
+constexpr int kMissedOfNeeded = 5;
+
+// The supervision of all ranks finds after three heartbeats who is silent, and names it with its rank and its host.
+// This comes first only where the run goes on.
+std::chrono::milliseconds silence(const WorkerPoolOptions& options) {
+  return (options.rule.goes_on() ? kMissed : kMissedOfNeeded) * options.heartbeat;
+}
 
 }  // namespace
 
@@ -21,17 +29,23 @@ WorkerPool::WorkerPool(WorkerPoolOptions options)
     : options_(std::move(options)),
       queue_({.workers = options_.workers, .in_turn = options_.rule.in_turn, .warm = options_.rule.warm}),
       service_(options_.wire, queue_,
-               {.address = options_.address, .workers = options_.workers, .heartbeat = options_.heartbeat}) {}
+               {.address = options_.address, .workers = options_.workers, .silence = silence(options_)}) {}
 
 WorkerPool::~WorkerPool() { close(); }
 
 void WorkerPool::close() {
   if (std::exchange(closed_, true)) return;
-  queue_.finish();
-  queue_.left(kFarewell);
+  say_farewell();
   try {
     if (model_) model_->stop();
   } catch (const std::exception&) {  // servers that are gone need not be told
+  }
+}
+
+void WorkerPool::say_farewell() {
+  queue_.finish();
+  const auto until = std::chrono::steady_clock::now() + kFarewell;
+  while (!stopped() && !queue_.left(kSlice) && std::chrono::steady_clock::now() < until) {
   }
 }
 
@@ -54,6 +68,7 @@ void WorkerPool::begin(const Start& start) {
 
 // A strategy that waits for every worker fails at once when one is lost; others go on.
 void WorkerPool::notice_losses() {
+  if (stopped()) fail("[train] stopped while waiting for workers");
   for (const auto& [worker, why] : queue_.take_lost()) {
     check(options_.rule.goes_on(),
           "[train] expected all {} workers of {}, which waits for each of them, got worker {} lost: {}",
@@ -67,8 +82,8 @@ void WorkerPool::notice_losses() {
   if (done != moved_at_) moved_ = now;
   moved_at_ = done;
   const bool stuck = options_.deadline.count() > 0 && now - moved_ > options_.deadline;
-  check(!stuck, "[train] expected progress of some worker within {:g} s, got none",
-        std::chrono::duration<double>(options_.deadline).count());
+  check(!stuck, "[train] expected progress of some worker within {:g} s, got none; still at work: workers [{}]",
+        std::chrono::duration<double>(options_.deadline).count(), fmt::join(queue_.busy(), ", "));
 }
 
 std::optional<WorkerPool::Step> WorkerPool::step() {
@@ -103,8 +118,7 @@ std::vector<RankSummary> WorkerPool::finish() {
   nlohmann::json servers = nlohmann::json::object();
   for (const auto& [name, value] : model_->counters()) servers["servers." + name] = value;
   servers["servers.portions_repeated"] = queue_.repeated();
-  queue_.finish();
-  queue_.left(kFarewell);
+  say_farewell();
   const auto told = queue_.counters();
   std::vector<RankSummary> all;
   for (std::size_t worker = 0; worker < stats.size(); ++worker) {

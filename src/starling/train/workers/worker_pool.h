@@ -22,6 +22,7 @@ struct WorkerPoolOptions {
   std::string address{};                        // address that the leader listens on
   std::chrono::milliseconds heartbeat{2000};    // of workers; 0: nobody is watched
   std::chrono::milliseconds deadline{300'000};  // for any progress of a run whose workers live
+  std::function<bool()> stop{};                 // polled while waiting for workers; true: throws Error; null: never
   std::shared_ptr<SharedBuffers> buffers{};     // of the first worker
   // Connects the leader with the servers of a model, once its tensors are known.
   std::function<std::unique_ptr<dist::ps::Client>(const std::vector<dist::ps::ServedTensor>&)> connect{};
@@ -82,6 +83,8 @@ class WorkerPool {
 
  private:
   void notice_losses();
+  bool stopped() const { return options_.stop && options_.stop(); }
+  void say_farewell();
 
   WorkerPoolOptions options_;
   PortionQueue queue_;

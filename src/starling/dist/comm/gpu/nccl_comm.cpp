@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -72,6 +73,7 @@ class NcclComm final : public Comm {
   }
 
   void abort(std::string_view reason) override {
+    announce(reason);  // first: whoever waits with launching_ held lets go of it
     control_->abort(reason);
     break_with(abort_text(reason));
   }
@@ -202,10 +204,28 @@ class NcclComm final : public Comm {
   }
 
   void await_state(NcclHandle comm, CommTime deadline, std::string_view what) {
-    while (in_progress(comm, what)) {
-      if (CommClock::now() >= deadline) fail_over(fmt::format("{} had not ended by the deadline", what));
-      std::this_thread::sleep_for(kNap);
+    const Pulse::Waiting waiting(pulse());
+    while (in_progress(comm, what)) nap(deadline, what);
+  }
+
+  // A round of a wait with launching_ held, which abort() would otherwise wait for.
+  void nap(CommTime deadline, std::string_view what) {
+    if (aborted_) fail_over(announced());
+    if (CommClock::now() >= deadline) fail_over(fmt::format("{} had not ended by the deadline", what));
+    std::this_thread::sleep_for(kNap);
+  }
+
+  void announce(std::string_view reason) {
+    {
+      std::scoped_lock lock(announcing_);
+      if (reason_.empty()) reason_ = abort_text(reason);
     }
+    aborted_ = true;
+  }
+
+  std::string announced() {
+    std::scoped_lock lock(announcing_);
+    return reason_;
   }
 
   bool in_progress(NcclHandle comm, std::string_view what) {
@@ -217,11 +237,12 @@ class NcclComm final : public Comm {
 
   // A communicator must have no outstanding operations when it is split.
   void drain(CommTime deadline) {
+    constexpr std::string_view kWhat = "an operation before the split";
+    const Pulse::Waiting waiting(pulse());
     api_->record(drained_, lanes_.collectives.stream);
     while (!api_->passed(drained_)) {
-      (void)in_progress(lanes_.collectives.comm, "an operation before the split");
-      if (CommClock::now() >= deadline) fail_over("operations before the split had not ended by the deadline");
-      std::this_thread::sleep_for(kNap);
+      (void)in_progress(lanes_.collectives.comm, kWhat);
+      nap(deadline, kWhat);
     }
   }
 
@@ -317,8 +338,11 @@ class NcclComm final : public Comm {
   std::mutex launching_;
   Lanes lanes_;
   DeviceEvent drained_ = nullptr;
-  void* word_ = nullptr;  // device word that barriers reduce
-  std::string broken_;    // reason; empty: not broken
+  void* word_ = nullptr;   // device word that barriers reduce
+  std::string broken_;     // reason; empty: not broken
+  std::mutex announcing_;  // guards reason_
+  std::string reason_;     // of an abort that may not have broken the communicator yet
+  std::atomic<bool> aborted_{false};
   std::vector<Pending> pending_;
   InFlight<Launched> operations_;
 };
