@@ -493,7 +493,8 @@ class Chaos:
     def judge(self, plan, log, code, seconds):
         late = plan.moment == "ending"  # the victim may have ended before the fault
         if plan.fault in SIGNALS:
-            expected = {INTERRUPTED, 0} if late else {INTERRUPTED}
+            # A program that is not yet listening is ended by the signal itself.
+            expected = {INTERRUPTED, *([0] if late else []), *([-SIGNALS[plan.fault]] if plan.moment == "joining" else [])}
             if code not in expected and not (plan.over == "mpi" and code > 0):  # mpirun has a code of its own
                 raise Failed(f"expected code {INTERRUPTED}, got {code}\n{words(log)}")
             return f"ended after {seconds:.1f} s"
@@ -528,6 +529,8 @@ class Chaos:
             raise Failed(f"code {code}, but no rank is named\n{text}")
         if not CAUSES.search(text):
             raise Failed(f"code {code}, but no cause is told\n{text}")
+        if plan.moment == "joining" and re.search(rf"ranks? \d+ (is|are) missing: (\d+, )*{plan.victim}\b", text):
+            return  # it is not there yet, so that only those who wait for it can speak
         if plan.kills and plan.over in ("shared", "gloo", "hosts"):
             names = [line for line in text.splitlines() if re.match(r"starling: (\w+ \d+, )?rank \d", line)]
             if not names or not re.match(rf"starling: (\w+ \d+, )?rank {plan.victim} ", names[0]):
