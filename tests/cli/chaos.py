@@ -230,6 +230,7 @@ class Plan:
             self.fault = "kill"  # most of its connections are to mpirun, which ends the job without a word of ours
         if self.fault == "slow_disk":
             self.moment = "training"
+        self.late = self.moment == "ending"  # the victim may have ended before the fault
         self.share = dice.random()  # of the time that the moment lasts
         self.dice = dice
 
@@ -478,6 +479,7 @@ class Chaos:
             found = self.await_moment(plan, process, job, name)
             if found is None:
                 raise Skipped("ended before the fault")
+            plan.late |= self.log_of(name)[0] >= self.epochs * STEPS
             self.disturb(plan, process, found)
             disturbed = time.monotonic()
             # A run that fails does so within the deadline; one that goes on may take its time, but must not stand still.
@@ -491,15 +493,15 @@ class Chaos:
         return told
 
     def judge(self, plan, log, code, seconds):
-        late = plan.moment == "ending"  # the victim may have ended before the fault
         if plan.fault in SIGNALS:
-            expected = {INTERRUPTED, 0} if late else {INTERRUPTED}
+            # A program that is not yet listening is ended by the signal itself.
+            expected = {INTERRUPTED, *([0] if plan.late else []), *([-SIGNALS[plan.fault]] if plan.moment == "joining" else [])}
             if code not in expected and not (plan.over == "mpi" and code > 0):  # mpirun has a code of its own
                 raise Failed(f"expected code {INTERRUPTED}, got {code}\n{words(log)}")
             return f"ended after {seconds:.1f} s"
         if plan.fault in ("pause", "pause_all", "chatty", "slow_disk") and code != 0:
             raise Failed(f"expected the run to go on, got code {code}\n{words(log)}")
-        if plan.kills and code == 0 and not plan.spared and not late:
+        if plan.kills and code == 0 and not plan.spared and not plan.late:
             raise Failed(f"expected a failure, got code 0\n{words(log)}")
         if code == 0 or (plan.over == "threads" and plan.fault == "kill"):
             return "went on"
@@ -528,6 +530,8 @@ class Chaos:
             raise Failed(f"code {code}, but no rank is named\n{text}")
         if not CAUSES.search(text):
             raise Failed(f"code {code}, but no cause is told\n{text}")
+        if plan.moment == "joining" and re.search(rf"ranks? \d+ (is|are) missing: (\d+, )*{plan.victim}\b", text):
+            return  # it is not there yet, so that only those who wait for it can speak
         if plan.kills and plan.over in ("shared", "gloo", "hosts"):
             names = [line for line in text.splitlines() if re.match(r"starling: (\w+ \d+, )?rank \d", line)]
             if not names or not re.match(rf"starling: (\w+ \d+, )?rank {plan.victim} ", names[0]):

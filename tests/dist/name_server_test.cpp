@@ -5,6 +5,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdio>
+#include <filesystem>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -194,13 +195,17 @@ TEST(ANameOfManyAddresses, LeavesTimeToThoseBehindOneThatDoesNotAnswer) {
 }
 
 TEST(TheNameOfTheLauncher, IsLookedUpOnce) {
+  const testing::TemporaryFolder folder;
+  const auto shell = folder / "shell";  // stands for ssh HOST COMMAND
+  testing::write_text(shell, "#!/bin/sh\nshift\nexec /bin/sh -c \"$*\"\n");
+  std::filesystem::permissions(shell, std::filesystem::perms::owner_all);
   RankSlot far;
   far.host = "far.example";
   far.remote = true;
   LaunchOptions options;
   options.argv = {"true"};
   options.slots = {far};
-  options.ssh = "true";
+  options.ssh = shell.string();
   is_own = true;
   launch(options);
   is_own = false;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <set>
 #include <sstream>
 #include <thread>
 
@@ -152,7 +153,7 @@ TEST_F(SlowDisk, ASaveUnderWayIsNotWaitedForAndTheLastStateIsSaved) {
     how.strategy = strategies[i];
     const std::string told = run(std::move(how), {}, 25);
     EXPECT_TRUE(in_time_);
-    EXPECT_EQ(written_, (std::vector<std::int64_t>{10, 30}));
+    EXPECT_EQ(std::set<std::int64_t>(written_.begin(), written_.end()), (std::set<std::int64_t>{10, 30}));
     EXPECT_NE(told.find("warning: no checkpoint of step 20: the save before it is still being written"),
               std::string::npos)
         << told;

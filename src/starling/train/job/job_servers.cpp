@@ -200,8 +200,8 @@ std::string address_for_others() {
   const auto found = dist::resolve({dist::host_name(), 0});
   check(found.ok(), "[servers] expected an address at which other hosts can reach this one, got none: {}",
         found.error());
-  const bool six = found->front().storage.ss_family == AF_INET6;
-  return fmt::format(six ? "tcp://[{}]:*" : "tcp://{}:*", found->front().host());
+  const std::string host = found->front().host();
+  return host.find(':') == std::string::npos ? fmt::format("tcp://{}:*", host) : fmt::format("tcp://[{}]:*", host);
 }
 
 // One process of a job with servers, from the meeting of all to the end of its role.
