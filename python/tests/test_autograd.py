@@ -1,11 +1,10 @@
 """Gradients against differences, transforms against each other, functions with gradients of their own."""
 
-import gc
-
 import numpy as np
 import pytest
 
 import starling as sl
+from memory import resident
 
 
 def f(x):
@@ -129,8 +128,6 @@ def test_errors_of_python_code_inside_come_out_as_they_are():
 
 
 def test_calls_leak_nothing():
-    import resource
-
     program = sl.compile(lambda a: (a * 2).sum())
 
     def work(n):
@@ -141,11 +138,6 @@ def test_calls_leak_nothing():
             sl.recompute(lambda a: (a * a + 1).sum(), x).backward()
             x[0].item()
             x.detach().numpy()
-
-    def resident():
-        gc.collect()
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * resource.getpagesize()
 
     work(2000)
     before = resident()

@@ -1,13 +1,13 @@
 """Wrong input of every kind: a Python exception each, nothing crashes, nothing is left behind."""
 
 import gc
-import os
 import sys
 
 import numpy as np
 import pytest
 
 import starling as sl
+from memory import resident
 from ranks import run_script
 
 HUGE = 1 << 45
@@ -212,11 +212,6 @@ INTERRUPTED = """
 def test_ctrl_c_in_a_step_is_a_keyboard_interrupt(tmp_path):
     done = run_script(INTERRUPTED, tmp_path)
     assert done.returncode == 0 and done.stdout.strip() == "interrupted", done.stdout + done.stderr
-
-
-def resident():
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def mistakes():

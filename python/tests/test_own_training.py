@@ -159,6 +159,7 @@ job = {"model": "mlp", "data": {"name": "synthetic", "train_samples": 64, "batch
 """
 
 
+@pytest.mark.tools
 def test_a_real_notebook_shows_tensors_runs_and_progress(tmp_path):
     for name in ("nbclient", "ipykernel"):
         if importlib.util.find_spec(name) is None:

@@ -59,6 +59,7 @@ TOGETHER = """
 """
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("imports", ORDERS)
 def test_torch_and_starling_live_in_one_process(imports, tmp_path):
     if importlib.util.find_spec("torch") is None:

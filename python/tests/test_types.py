@@ -43,6 +43,7 @@ def test_the_package_and_an_example_are_strictly_typed(tmp_path):
         assert re.search(rf"wrong\.py:{line}: error: .*{text}", done.stdout), done.stdout
 
 
+@pytest.mark.tools
 def test_pyright_accepts_the_package_and_sees_mistakes(tmp_path):
     if importlib.util.find_spec("pyright") is None:
         pytest.skip("pyright is not installed")
