@@ -2,6 +2,7 @@
 
 #include "starling/train/job/job_run.h"
 #include "starling/train/ranks/processes.h"
+#include "starling/train/workers/served_model.h"
 
 namespace starling::train {
 
@@ -12,6 +13,9 @@ TrainResult train_with_servers(const Job& job, const TrainOptions& options);
 // The same as one of several processes: the last distribute.servers ranks are servers, the others workers, and the
 // first of them leads.
 TrainResult train_with_servers(const Job& job, const TrainOptions& options, const Processes& others);
+
+// What the servers of a job hold. Tensors are uncut where backups and norms of whole tensors (lars, lamb) meet.
+std::vector<dist::ps::ServedTensor> tensors_of(const Job& job, const dist::TrainedState& state);
 
 // Workers among so many ranks of a job with servers. Throws a JobError if there are none, or others than the job says.
 int workers_among(const Job& job, int ranks);
