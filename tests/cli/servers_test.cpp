@@ -54,6 +54,9 @@ class CliServers : public ::testing::Test {
     const auto ended = summary(name);
     EXPECT_EQ(ended.at("steps"), 40 * 4);
     EXPECT_FALSE(ended.contains("interrupted"));
+    // Law: every portion that was acknowledged is on every key, and none of them twice.
+    const auto& counters = ended.at("ranks").at(0).at("counters");
+    EXPECT_EQ(counters.at("servers.portions").get<double>(), 40 * 4 * 3 * counters.at("servers.keys").get<double>());
   }
 
   TestFolder folder_{"cli-servers"};
@@ -72,6 +75,22 @@ TEST_F(CliServers, OneWorkerEndsInTheBitsOfASerialRun) {
   if (run_shell_in(folder_.path(), "mpirun --version").code != 0 || !dist::has_mpi()) return;
   const std::string mpirun = "mpirun --allow-run-as-root --oversubscribe --bind-to none -n 3 starling train ";
   EXPECT_EQ(hash_after(mpirun + told("mpi", set), "mpi"), serial) << "the last two ranks are servers";
+}
+
+// Servers that are processes learn each other's addresses after they listen; norms of whole layers go between them.
+TEST_F(CliServers, LarsAndLambOverProcessesLearnWhatASerialRunDoes) {
+  for (const char* optimizer : {"{name: lars, lr: 0.5, trust: 0.02}", "{name: lamb, lr: 0.02}"}) {
+    const auto loss = [&](const std::string& line, const std::string& name, const std::string& set) {
+      const std::string chosen = fmt::format("--set optimizer='{}' --set train.resume=none {}", optimizer, set);
+      const std::string hash = hash_after(line + told(name, chosen), name);
+      return hash.empty() ? -1.0 : summary(name).at("loss").get<double>();
+    };
+    const double serial =
+        loss("starling train ", "serial", "--set distribute.strategy=allreduce --set distribute.servers=0");
+    EXPECT_GT(serial, 0);
+    EXPECT_EQ(loss("starling launch -n 1 --servers 1 ", "one", ""), serial);
+    EXPECT_NEAR(loss("starling launch -n 1 --servers 2 ", "two", ""), serial, 2e-5);
+  }
 }
 
 TEST_F(CliServers, ProcessesUseEverySampleOnceAnEpoch) {
@@ -94,6 +113,9 @@ TEST_F(CliServers, RolesThatDoNotAddUpAreRefused) {
 
 // A worker that is killed is named, and the others make what it would have made; a server's backup takes its place.
 TEST_F(CliServers, AKilledWorkerCostsNothingElse) { kill_rank("killed", 2, "worker 2, rank 2 (pid", ""); }
+TEST_F(CliServers, AKilledWorkersPortionsThatItKeptBackAreMadeByOthers) {
+  kill_rank("kept", 2, "worker 2, rank 2 (pid", "--set distribute.strategy=downpour --set distribute.n_push=5");
+}
 TEST_F(CliServers, AKilledServersBackupGoesOn) {
   kill_rank("replaced", 4, "server 1, rank 4 (pid", "--set distribute.server_backups=true");
 }

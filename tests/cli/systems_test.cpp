@@ -19,9 +19,10 @@ TEST(CliSystems, ListsTheClassicSystemsByName) {
   std::set<std::string> names;
   for (const auto& system : table()) names.insert(system.at("name").get<std::string>());
   for (const char* name :
-       {"tensorflow", "cntk",         "deeplearning4j", "mxnet",  "h2o",      "caffeonspark", "theano",   "torch",
-        "pytorch",    "caffe",        "singa",          "petuum", "sparknet", "mpi_caffe",    "cots_hpc", "distbelief",
-        "graphlab",   "project_adam", "systemml",       "destin", "nexus",    "chainermn",    "ltfb",     "mariana"})
+       {"tensorflow", "cntk",      "deeplearning4j", "mxnet",    "h2o",          "caffeonspark", "theano",
+        "torch",      "poseidon",  "pytorch",        "caffe",    "singa",        "petuum",       "sparknet",
+        "mpi_caffe",  "cots_hpc",  "distbelief",     "graphlab", "project_adam", "systemml",     "destin",
+        "nexus",      "chainermn", "ltfb",           "mariana"})
     EXPECT_TRUE(names.contains(name)) << name;
   const auto shown = run_starling("systems");
   EXPECT_EQ(shown.code, 0);

@@ -92,6 +92,25 @@ TEST_F(ServersJob, SyncServerLearnsWhatAllReduceDoes) {
   EXPECT_GT(std::abs(async.summary.loss - reduced.summary.loss), 1e-4) << "each gradient is a step of its own";
 }
 
+// Rates by norms of whole layers, of which each server holds a piece: the sums differ from those of one process by
+// rounding alone. One server holds whole tensors and makes the same bits.
+TEST_F(ServersJob, LarsAndLambLearnWhatASerialRunDoesWhoeverHoldsThePieces) {
+  for (const char* optimizer : {"{name: lars, lr: 0.5, trust: 0.02}", "{name: lamb, lr: 0.02}"}) {
+    const std::string chosen = std::string("optimizer=") + optimizer;
+    const auto serial = run("serial", {chosen, "train.resume=none"});
+    const auto served = [&](const std::string& how) {
+      return run("served", {chosen, "train.resume=none", "distribute={" + how + "}"});
+    };
+    EXPECT_EQ(served("servers: 1, strategy: async").summary.weights_hash, serial.summary.weights_hash) << optimizer;
+    for (const char* how :
+         {"servers: 2, strategy: async", "servers: 2, strategy: async, server_backups: true",
+          "workers: 2, servers: 1, strategy: sync_server", "workers: 2, servers: 2, strategy: sync_server"})
+      EXPECT_NEAR(served(how).summary.loss, serial.summary.loss, 2e-5) << optimizer << how;
+    EXPECT_GT(std::abs(served("workers: 2, servers: 2, strategy: async").summary.loss - serial.summary.loss), 2e-4)
+        << "control: two steps in place of one";
+  }
+}
+
 TEST_F(ServersJob, NoSampleIsLostAndEverySumIsTheSame) {
   for (const char* strategy : {"async", "ssp", "downpour", "sync_server"}) {
     const auto result = run(
@@ -113,6 +132,88 @@ TEST_F(ServersJob, StaleReadsAreBoundedAndReachTheBoundBesideASlowWorker) {
   EXPECT_EQ(gap("one", "ssp, staleness: 1"), 1);
   EXPECT_EQ(gap("two", "ssp, staleness: 2"), 2);
   EXPECT_GT(gap("free", "async"), 2) << "control: nothing bounds it";
+}
+
+// Law: an epoch's steps / k pushes of a layer, whose gradients are added up meanwhile.
+TEST_F(ServersJob, NexusPushesEachLayerAtItsOwnRhythm) {
+  const std::string nexus = "distribute={servers: 2, strategy: nexus, layers: [{name: \"*.weight\", every: 4}]}";
+  const auto result = run("nexus", {nexus, "data.batch=8", "train.epochs=1"});
+  EXPECT_EQ(counter(result, 0, "steps"), 13);
+  double weights = 0, biases = 0;
+  for (const auto& [name, value] : result.summary.ranks.at(0).counters.items()) {
+    if (!name.starts_with("pushes.")) continue;
+    double& most = name.ends_with(".weight") ? weights : biases;
+    most = std::max(most, value.get<double>());
+    EXPECT_EQ(value.get<double>(), name.ends_with(".weight") ? 4 : 13) << name;
+  }
+  EXPECT_EQ(weights, 4);
+  EXPECT_EQ(biases, 13);
+  EXPECT_LT(result.summary.loss, 2.3);
+  EXPECT_THROW(run("none", {"distribute={servers: 2, strategy: nexus, layers: [{name: \"conv*\", every: 4}]}"}), Error);
+}
+
+// Embeddings push the rows that a portion has read, each once; what is learned is what dense gradients learn.
+TEST_F(ServersJob, RowsOfAnEmbeddingTravelAlone) {
+  const fs::path letters = data_.path() / "letters.csv";
+  std::ofstream file(letters);
+  file << "text,kind\n";
+  for (int i = 0; i < 64; ++i) file << (i % 2 == 0 ? "aa ab ac,a" : "ba bb bc,b") << "\n";
+  file.close();
+  const auto train = [&](bool sparse, const std::string& how) {
+    const std::string text =
+        "model: {layers: [{embedding: {vocabulary: 1000, width: 8, sparse: " + std::string(sparse ? "true" : "false") +
+        "}}, {flatten: {}}, {linear: {out: 2}}]}\n"
+        "data: {name: csv_text, text: text, label: kind, length: 3, batch: 16}\n"
+        "optimizer: {name: adagrad, lr: 0.1}\ntrain: {epochs: 2, seed: 7, export: false, resume: none}\n"
+        "monitor: {tensorboard: false}\ndistribute: " +
+        how + "\n";
+    const std::vector<std::string> set = {"data.train=[" + letters.string() + "]",
+                                          "train.folder=" + (runs_.path() / (sparse ? "rows" : "dense")).string()};
+    return run(read_job(ConfigNode::parse(text, "job.yaml", set)));
+  };
+  constexpr double kTable = 1000 * 8 * 4, kRest = (24 * 2 + 2) * 4,
+                   kPortions = 8;  // bytes of a step; a portion's number
+  for (const char* how :
+       {"{threads: 1, servers: 2, strategy: async}", "{threads: 1, workers: 2, servers: 2, strategy: sync_server}"}) {
+    const auto rows = train(true, how), dense = train(false, how);
+    EXPECT_NEAR(rows.summary.loss, dense.summary.loss, 1e-5) << how;
+    const double pushed = counter(rows, 0, "rows_pushed"), pushes = counter(rows, 0, "pushes");
+    const double keys = counter(rows, 0, "servers.keys");
+    EXPECT_GT(pushed, 0);
+    EXPECT_LE(pushed, 7 * pushes) << "six words, and what pads";
+    EXPECT_EQ(counter(rows, 0, "client.bytes_out"), pushed * (8 + 8 * 4) + pushes * (kRest + keys * kPortions)) << how;
+    EXPECT_EQ(counter(dense, 0, "rows_pushed"), 0);
+    EXPECT_EQ(counter(dense, 0, "client.bytes_out"), pushes * (kTable + kRest + keys * kPortions)) << how;
+  }
+}
+
+// What servers do is told while they do it.
+TEST_F(ServersJob, TellsStalenessGapQueueAndBytesWhileItRuns) {
+  const auto result = run("told", {"distribute={workers: 2, servers: 2, strategy: async}"});
+  std::ifstream log(runs_.path() / "told" / kLogName);
+  double in = 0, updates = 0;
+  int records = 0;
+  for (std::string line; std::getline(log, line);) {
+    const auto event = nlohmann::json::parse(line);
+    if (!event.contains("servers")) continue;
+    ++records;
+    const auto& now = event.at("servers");
+    for (const char* what : {"staleness", "staleness_largest", "gap", "gap_largest", "queue", "queue_largest",
+                             "wait_seconds", "megabytes_out"})
+      EXPECT_TRUE(now.contains(what)) << what;
+    in += now.at("megabytes_in").get<double>();
+    updates += now.at("updates").get<double>();
+    EXPECT_GE(now.at("staleness_largest").get<double>(), now.at("staleness").get<double>());
+  }
+  EXPECT_GE(records, 2) << "the first step and every second of 8, but for those that a save halts at";
+  EXPECT_LE(records, 5);
+  EXPECT_GT(updates, 0);
+  EXPECT_LE(updates, counter(result, 0, "servers.updates"));
+  EXPECT_LE(in * 1e6, counter(result, 0, "servers.bytes_in") + 1);
+  EXPECT_GT(in, 0);
+  const auto alone = run("alone", {"distribute.workers=2"});
+  std::ifstream other(runs_.path() / "alone" / kLogName);
+  for (std::string line; std::getline(other, line);) EXPECT_FALSE(nlohmann::json::parse(line).contains("servers"));
 }
 
 TEST_F(ServersJob, DownpourPushesAndFetchesWhenItSays) {
@@ -181,6 +282,15 @@ TEST_F(ServersJob, EveryServerHasToHoldSomething) {
   ASSERT_EQ(found.problems.size(), 1U);
   EXPECT_NE(found.problems[0].find("20 servers and 12 pieces"), std::string::npos) << found.problems[0];
   EXPECT_THROW(run(job), Error);
+  // Norms of whole tensors and backups: tensors stay whole, so that there are fewer pieces.
+  const auto problems = [&](const std::string& optimizer) {
+    std::vector<std::string> more = set;
+    more.insert(more.end(), {"optimizer.name=" + optimizer, "distribute.servers=5", "distribute.server_backups=true"});
+    return check_job(read_job(ConfigNode::parse(text, "job.yaml", more))).problems;
+  };
+  EXPECT_TRUE(problems("adam").empty());
+  ASSERT_EQ(problems("lars").size(), 1U);
+  EXPECT_NE(problems("lars")[0].find("5 servers and 4 pieces"), std::string::npos) << problems("lars")[0];
 }
 
 }  // namespace

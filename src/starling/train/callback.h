@@ -114,6 +114,8 @@ class Run {
   virtual double clock() const = 0;                    // seconds, equal on all ranks; for time-based schedules
   // Statistics of every rank as last received; empty with one rank.
   virtual std::span<const RankStats> ranks() const { return {}; }
+  // Counters of the run's parameter servers so far, sums over them (dist/ps): asks them. Empty: it has none.
+  virtual std::vector<std::pair<std::string, double>> server_counters() { return {}; }
 };
 
 // Hooks into a training run. All are called on the training thread, callbacks in the order they were added; an

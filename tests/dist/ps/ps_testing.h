@@ -74,17 +74,22 @@ class ServerThreads {
     static std::atomic<int> worlds{0};
     const std::string world = std::to_string(++worlds);
     options.secret = secret;
+    std::vector<std::string> addresses;
     for (int s = 0; s < servers; ++s)
-      options.servers.push_back(kind == "inproc" ? "inproc://test-" + world + "-" + std::to_string(s)
-                                : kind == "ipc"  ? "ipc://" + folder_.file(std::to_string(s))
-                                                 : "tcp://127.0.0.1:*");
+      addresses.push_back(kind == "inproc" ? "inproc://test-" + world + "-" + std::to_string(s)
+                          : kind == "ipc"  ? "ipc://" + folder_.file(std::to_string(s))
+                                           : "tcp://127.0.0.1:*");
     for (int s = 0; s < servers; ++s) {
       options.index = s;
       options.name = "server " + std::to_string(s);
-      options.address = options.servers[static_cast<std::size_t>(s)];
+      options.address = addresses[static_cast<std::size_t>(s)];
       running.push_back(std::make_unique<Server>(wire, table, options));
-      running.back()->start();
+      addresses[static_cast<std::size_t>(s)] = running.back()->address();
       places.push_back({.address = running.back()->address()});
+    }
+    for (const auto& server : running) {
+      server->meet(addresses);
+      server->start();
     }
   }
 

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cctype>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -10,6 +11,7 @@
 #include "starling/cli/help_width.h"
 #include "starling/cli/job_file.h"
 #include "starling/train/checkpoint/checkpoint.h"
+#include "starling/train/monitor/server_scalars.h"
 #include "starling/train/runs/run_record.h"
 #include "starling/train/runs/times.h"
 #include "starling/train/saved_model/saved_model.h"
@@ -19,6 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view kServers = "servers.";
 constexpr std::size_t kValues = 14;  // column in which values begin
 
 struct InspectRunArguments {
@@ -45,6 +48,24 @@ void print_line(std::string_view name, const std::string& value) {
   fmt::print("{}\n", fitted(fmt::format("{:<13} {}", name, value), kValues));
 }
 
+// Bar of a histogram of the servers, "servers.staleness.3": their means are told instead.
+bool is_bar(const std::string& counter) {
+  return counter.starts_with(kServers) && std::isdigit(static_cast<unsigned char>(counter.back())) != 0;
+}
+
+// What the servers of a run did, of the counters that its first worker tells.
+void print_servers(const nlohmann::ordered_json& counters) {
+  dist::ps::Counters told;
+  for (const auto& [name, value] : counters.items()) {
+    if (name.starts_with(kServers) && value.is_number())
+      told.emplace_back(name.substr(kServers.size()), value.get<double>());
+  }
+  std::string text;
+  for (const auto& [tag, value] : train::server_scalars({}, told))
+    text += fmt::format("{}{} {:.4g}", text.empty() ? "" : ", ", tag.substr(tag.find('/') + 1), value);
+  if (!text.empty()) print_line("servers", text);
+}
+
 // One line per rank, its waits by operation and its strategy's counters.
 void print_ranks(const nlohmann::ordered_json& ranks) {
   for (const auto& rank : ranks) {
@@ -62,8 +83,9 @@ void print_ranks(const nlohmann::ordered_json& ranks) {
             more.empty() ? "none" : more.substr(2), rank.at("sent").get<double>() / 1e6,
             rank.at("received").get<double>() / 1e6));
     std::string counters;
+    print_servers(rank.at("counters"));
     for (const auto& [name, value] : rank.at("counters").items())
-      counters += fmt::format("{}{} {}", counters.empty() ? "" : ", ", name, shown(value));
+      if (!is_bar(name)) counters += fmt::format("{}{} {}", counters.empty() ? "" : ", ", name, shown(value));
     if (!counters.empty()) print_line("", counters);
   }
 }

@@ -32,6 +32,11 @@ Bytes piece(const Bytes& whole, std::size_t begin, std::size_t size) {
   return {whole.owner, whole.data == nullptr ? nullptr : whole.data + begin, size};
 }
 
+Bytes bytes_of_numbers(const std::vector<std::int64_t>& numbers) {
+  const auto copy = std::make_shared<const std::vector<std::int64_t>>(numbers);
+  return {copy, reinterpret_cast<const std::byte*>(copy->data()), copy->size() * sizeof(std::int64_t)};
+}
+
 }  // namespace
 
 struct Client::State {
@@ -231,8 +236,21 @@ struct Client::State {
           to_string(type), given.defined() ? to_string(given.type()) : "an empty handle");
   }
 
-  Header push_header(const PushOptions& push, Verb verb, const Key& key) const {
-    return {.verb = verb, .clock = push.clock, .version = seen[key.id], .weight = push.weight, .lr = push.lr};
+  // rows.owner null: the gradient is dense.
+  Message push_message(const PushOptions& push, Verb verb, const Key& key, const Bytes& rows,
+                       const Bytes& values) const {
+    Message message{{.verb = verb,
+                     .clock = push.clock,
+                     .version = seen[key.id],
+                     .weight = push.weight,
+                     .lr = push.lr,
+                     .slot = push.portions.empty() ? 0 : kOfPortions},
+                    {}};
+    message.parts.reserve(Message::kMostParts);
+    if (rows.owner) message.parts.push_back(rows);
+    message.parts.push_back(values);
+    if (!push.portions.empty()) message.parts.push_back(bytes_of_numbers(push.portions));
+    return message;
   }
 
   Ticket push(std::size_t tensor, const Tensor& gradient, const PushOptions& push, Verb verb,
@@ -241,7 +259,7 @@ struct Client::State {
     if (is_row_sparse(gradient)) return push_rows(tensor, gradient, push, verb, answered);
     const Bytes all = share(gradient);
     return for_keys(tensor, answered, [&](const Key& key) {
-      return Message{push_header(push, verb, key), {piece(all, offset(key), keys.bytes(key))}};
+      return push_message(push, verb, key, {}, piece(all, offset(key), keys.bytes(key)));
     });
   }
 
@@ -251,7 +269,7 @@ struct Client::State {
           who(), keys.tensors()[tensor].name);
     const RowRoutes routes(keys, tensor, rows_of(gradient));
     return for_keys(tensor, answered, [&](const Key& key) {
-      return Message{push_header(push, verb, key), {routes.rows(key), routes.values(key, row_values(gradient))}};
+      return push_message(push, verb, key, routes.rows(key), routes.values(key, row_values(gradient)));
     });
   }
 

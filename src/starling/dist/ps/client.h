@@ -36,6 +36,9 @@ struct PushOptions {
   std::int64_t clock = 0;
   double weight = 1;  // samples that the gradient is the mean of (Merge::mean)
   double lr = -1;     // learning rate of the update; negative: the server's own
+  // Portions of the data that the gradient is made of. Servers (Merge::each) drop a push of which they have taken any
+  // portion before, whoever pushed it; empty: not told, and never dropped.
+  std::vector<std::int64_t> portions{};
 };
 
 // Worker's end: requests are numbered, sent at once and answered in any order; wait() drives them. Tensors are named by

@@ -28,10 +28,11 @@ std::string_view text_of(const Bytes& bytes);
 
 // Requests, then answers.
 enum class Verb : std::uint8_t {
-  hello,      // a worker joins at `clock`; parts: proof. Answer: version = number of its newest push
-  put,        // sets the weights of a key; parts: values
-  push,       // gradient of a key, or portion `clock` of vector `slot`; parts: values, or rows (i64) and values
-  pull,       // weights of a key at `clock`
+  hello,  // a worker joins at `clock`; parts: proof. Answer: version = number of its newest push
+  put,    // sets the weights of a key; parts: values
+  push,   // gradient of a key, or portion `clock` of vector `slot`; parts: values, or rows (i64) and values, and, if
+          // slot is kOfPortions, the portions of the data (i64) that it is made of
+  pull,   // weights of a key at `clock`
   push_pull,  // push of `clock`, answered like a pull of `clock` + 1
   pull_rows,  // single rows of a key; parts: rows (i64), counted in the key
   tick,       // the worker has pushed all it has for `clock`
@@ -71,12 +72,14 @@ struct Header {
 inline constexpr std::uint32_t kObserver = 0xFFFFFFFF, kServer = 0xFFFFFFFE;
 // Slots of answers. done: the server has no backup (any more); refused: its backup has taken its place.
 inline constexpr std::uint32_t kAlone = 1, kReplaced = 2;
+// Slot of a push that names the portions of the data it is made of: each counts once, whoever pushes it.
+inline constexpr std::uint32_t kOfPortions = 0xFFFFFFFF;
 using HeaderBytes = std::array<std::byte, Header::kSize>;
 HeaderBytes encode(const Header& header);
 Result<Header> decode_header(std::span<const std::byte> bytes);  // failure: not a header of this version
 
 struct Message {
-  static constexpr std::size_t kMostParts = 3;
+  static constexpr std::size_t kMostParts = 4;
   Header header{};
   std::vector<Bytes> parts{};
 };

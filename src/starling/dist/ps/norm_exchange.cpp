@@ -8,6 +8,15 @@ void NormExchange::add(int worker, Step step) {
 
 void NormExchange::hear(int server, const Tag& tag, const NormSums& sums) { heard_[tag].insert({server, sums}); }
 
+std::size_t NormExchange::forget(int worker) {
+  if (ordered_) return 0;
+  return std::erase_if(waiting_, [&](const Waiting& one) {
+    if (one.tag.worker != worker) return false;
+    heard_.erase(one.tag);
+    return true;
+  });
+}
+
 bool NormExchange::first_of_its_kind(std::size_t place) const {
   if (ordered_) return place == 0;
   for (std::size_t i = 0; i < place; ++i) {

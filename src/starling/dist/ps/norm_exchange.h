@@ -29,6 +29,9 @@ class NormExchange {
 
   void add(int worker, Step step);
   void hear(int server, const Tag& tag, const NormSums& sums);
+  // The worker is lost: its steps that wait for a server which never got its piece are dropped. How many. Ordered steps
+  // are those of all workers and stay.
+  std::size_t forget(int worker);
   bool idle() const { return waiting_.empty(); }
 
   // Next step that is to be measured here; its sums are given by tell().

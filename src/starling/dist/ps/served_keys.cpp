@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "starling/base/bytes.h"
 #include "starling/base/error.h"
 #include "starling/tensor/bytes.h"
 
@@ -45,7 +46,7 @@ ServedKeys::ServedKeys(KeyTable table, int server, const optim::OptimizerMaker& 
     auto shard = std::make_unique<Shard>(table_.tensors()[key.tensor], table_.type_of(key), optimizer);
     auto norms = shard->needs_norms() ? exchange_of(key) : std::nullopt;
     std::vector<std::uint64_t> last(static_cast<std::size_t>(clock.workers), 0);
-    entries_.emplace(key.id, Entry{key, std::move(shard), Gate(clock), std::move(last), std::move(norms)});
+    entries_.emplace(key.id, Entry{key, std::move(shard), Gate(clock), std::move(last), {}, std::move(norms)});
   }
 }
 
@@ -92,11 +93,7 @@ Result<void> ServedKeys::change(const Header& header, std::span<const Bytes> par
     case Verb::tick:
       if (auto known = expect_worker(header); !known) return known;
       return all([&](Gate& gate) { return gate.tick(worker, header.clock); });
-    case Verb::retire: {
-      if (header.slot >= static_cast<std::uint32_t>(clock_.workers))
-        return failure("expected a worker in [0, {}) to retire, got {}", clock_.workers, header.slot);
-      return all([&](Gate& gate) { return gate.retire(static_cast<int>(header.slot)); });
-    }
+    case Verb::retire: return retire(header);
     case Verb::norms: return hear(header);
     case Verb::vectors: {
       const auto done = command(header);
@@ -111,9 +108,23 @@ Result<void> ServedKeys::change(const Header& header, std::span<const Bytes> par
   return push(*entry, header, parts);
 }
 
+// One that retires by itself has pushed all pieces of its steps; of one that is lost some servers may have none.
+Result<void> ServedKeys::retire(const Header& header) {
+  if (header.slot >= static_cast<std::uint32_t>(clock_.workers))
+    return failure("expected a worker in [0, {}) to retire, got {}", clock_.workers, header.slot);
+  const int worker = static_cast<int>(header.slot);
+  for (auto& [id, entry] : entries_) {
+    make(entry, entry.gate.retire(worker));
+    if (!entry.norms || header.worker == header.slot) continue;
+    forgotten_ += static_cast<std::int64_t>(entry.norms->forget(worker));
+  }
+  return {};
+}
+
 Result<void> ServedKeys::put(Entry& entry, std::span<const Bytes> parts) {
   if (auto fits = entry.shard->accepts({}, part(parts, 0)); !fits) return failure("{}: {}", label(entry), fits.error());
   entry.shard->put(part(parts, 0));
+  entry.portions.clear();  // a run begins
   return {};
 }
 
@@ -135,12 +146,15 @@ Result<void> ServedKeys::push(Entry& entry, const Header& header, std::span<cons
     ++repeats_;
     return {};
   }
+  const bool of_portions = header.slot == kOfPortions;
+  const Bytes& portions = of_portions && !parts.empty() ? parts.back() : kNothing;
+  if (of_portions) parts = parts.first(parts.size() - std::min<std::size_t>(parts.size(), 1));
   const bool sparse = parts.size() == 2;
   const Bytes& rows = sparse ? parts[0] : kNothing;
   const Bytes& values = part(parts, sparse ? 1 : 0);
   if (auto fits = entry.shard->accepts(rows, values); !fits) return failure("{}: {}", label(entry), fits.error());
   if (!entry.shard->ready()) return failure("{}: expected weights before a gradient, got none yet", label(entry));
-  if (header.slot >= static_cast<std::uint32_t>(kMostVectors))
+  if (!of_portions && header.slot >= static_cast<std::uint32_t>(kMostVectors))
     return failure("expected a vector in [0, {}), got {}", kMostVectors, header.slot);
   last = header.number;
   ++pushes_;
@@ -151,9 +165,24 @@ Result<void> ServedKeys::push(Entry& entry, const Header& header, std::span<cons
             .lr = header.lr,
             .rows = rows,
             .values = values};
-  if (header.slot > 0) return add_portion(entry, push, header);
-  make(entry, entry.gate.push(std::move(push)));
+  if (header.slot > 0 && !of_portions) return add_portion(entry, push, header);
+  // What is dropped was still this clock's push.
+  make(entry,
+       takes_portions(entry, portions) ? entry.gate.push(std::move(push)) : entry.gate.tick(push.worker, push.clock));
   return {};
+}
+
+// Each portion counts once for a key, whoever made it and however often. A worker that was taken for lost may push
+// several in one, of which others have been made again since: as these make all of them, the whole push is dropped.
+bool ServedKeys::takes_portions(Entry& entry, const Bytes& portions) {
+  if (clock_.merge == Merge::mean) return true;  // a clock counts once
+  std::vector<std::int64_t> numbers(portions.size / sizeof(std::int64_t));
+  copy_bytes(numbers.data(), portions.data, numbers.size() * sizeof(std::int64_t));
+  const bool repeated = std::ranges::any_of(numbers, [&](std::int64_t one) { return entry.portions.contains(one); });
+  (repeated ? repeated_portions_ : portions_) += static_cast<std::int64_t>(numbers.size());
+  if (repeated) return false;
+  for (const std::int64_t one : numbers) entry.portions.add(one);
+  return true;
 }
 
 Result<void> ServedKeys::add_portion(Entry& entry, const Push& push, const Header& header) {
@@ -323,11 +352,16 @@ Counters ServedKeys::counters() const {
     late += entry.gate.late();
     held += entry.gate.held();
   }
-  Counters all{
-      {"pushes", static_cast<double>(pushes_)},     {"repeats", static_cast<double>(repeats_)},
-      {"late", static_cast<double>(late)},          {"held", static_cast<double>(held)},
-      {"updates", static_cast<double>(updates_)},   {"pulls", static_cast<double>(pulls_)},
-      {"portions", static_cast<double>(portions_)}, {"repeated_portions", static_cast<double>(repeated_portions_)}};
+  Counters all{{"pushes", static_cast<double>(pushes_)},
+               {"repeats", static_cast<double>(repeats_)},
+               {"late", static_cast<double>(late)},
+               {"held", static_cast<double>(held)},
+               {"updates", static_cast<double>(updates_)},
+               {"pulls", static_cast<double>(pulls_)},
+               {"forgotten", static_cast<double>(forgotten_)},
+               {"keys", static_cast<double>(entries_.size())},
+               {"portions", static_cast<double>(portions_)},
+               {"repeated_portions", static_cast<double>(repeated_portions_)}};
   staleness_.append_to(all, "staleness");
   gap_.append_to(all, "gap");
   return all;

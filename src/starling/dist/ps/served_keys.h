@@ -11,6 +11,7 @@
 #include "starling/dist/ps/gate.h"
 #include "starling/dist/ps/keys.h"
 #include "starling/dist/ps/norm_exchange.h"
+#include "starling/dist/ps/portion_set.h"
 #include "starling/dist/ps/shard.h"
 
 namespace starling::dist::ps {
@@ -50,6 +51,7 @@ class ServedKeys {
     std::unique_ptr<Shard> shard;
     Gate gate;
     std::vector<std::uint64_t> last;  // by worker: number of its newest push
+    PortionSet portions{};            // that pushes were made of
     std::optional<NormExchange> norms;
   };
   const Entry* find(std::uint32_t key) const;
@@ -57,9 +59,11 @@ class ServedKeys {
   std::string label(const Entry& entry) const;
   Result<void> expect_worker(const Header& header) const;
   Result<void> push(Entry& entry, const Header& header, std::span<const Bytes> parts);
+  bool takes_portions(Entry& entry, const Bytes& portions);
   Result<void> add_portion(Entry& entry, const Push& push, const Header& header);
   Result<void> put(Entry& entry, std::span<const Bytes> parts);
   Result<void> put_state(Entry& entry, const Header& header, std::span<const Bytes> parts);
+  Result<void> retire(const Header& header);
   void make(Entry& entry, const std::vector<Step>& steps);
   void advance(Entry& entry);
   void tell(const Entry& entry, const NormExchange::Tag& tag, const NormSums& own);
@@ -70,7 +74,7 @@ class ServedKeys {
   int server_;
   ClockOptions clock_;
   std::unordered_map<std::uint32_t, Entry> entries_;
-  std::int64_t pushes_ = 0, repeats_ = 0, updates_ = 0, pulls_ = 0;
+  std::int64_t pushes_ = 0, repeats_ = 0, updates_ = 0, pulls_ = 0, forgotten_ = 0;
   Histogram staleness_, gap_;
   std::vector<std::pair<int, Header>> norms_;
   std::map<std::uint32_t, std::uint64_t> commands_;  // by sender: number of its newest command

@@ -38,9 +38,14 @@ struct Server::State {
       : options(std::move(o)),
         wire(std::move(given)),
         served(table, options.index, options.optimizer, options.clock),
+        servers(table.servers()),
+        most(most_bytes(table)),
         active(!options.is_backup) {
-    const std::size_t most = most_bytes(table);
-    if (served.exchanges_norms()) connect_servers(table, most);
+    check(!served.exchanges_norms() || (options.backup.empty() && !options.is_backup),
+          "[{}] expected whole tensors (ServedTensor::whole) for rates of whole tensors with a backup, got tensors in "
+          "pieces",
+          options.name);
+    if (!options.servers.empty()) meet(options.servers);
     listener = wire->listen(options.address, most);
     if (!options.backup.empty()) {
       line = wire->connect(options.backup, most);
@@ -49,18 +54,18 @@ struct Server::State {
   }
 
   // Lines to all servers, which measure norms of whole tensors together.
-  void connect_servers(const KeyTable& table, std::size_t most) {
-    check(options.backup.empty() && !options.is_backup,
-          "[{}] expected whole tensors (ServedTensor::whole) for rates of whole tensors with a backup, got tensors in "
-          "pieces",
-          options.name);
-    check(static_cast<int>(options.servers.size()) == table.servers(),
-          "[{}] expected the addresses of all {} servers, which measure norms of whole tensors together, got {}",
-          options.name, table.servers(), options.servers.size());
-    for (const auto& address : options.servers) {
+  void meet(const std::vector<std::string>& addresses) {
+    if (!served.exchanges_norms()) return;
+    expect_all(addresses.size());
+    for (const auto& address : addresses) {
       others.push_back(wire->connect(address, most));
       others.back()->send(greeting());
     }
+  }
+  void expect_all(std::size_t addresses) const {
+    check(!served.exchanges_norms() || addresses == static_cast<std::size_t>(servers),
+          "[{}] expected the addresses of all {} servers, which measure norms of whole tensors together, got {}",
+          options.name, servers, addresses);
   }
   Message greeting() const {
     return {{.verb = Verb::hello, .worker = kServer}, {bytes_of_text(wire_proof(options.secret, kServer))}};
@@ -299,6 +304,8 @@ struct Server::State {
   ServerOptions options;
   std::shared_ptr<Wire> wire;
   ServedKeys served;
+  int servers;
+  std::size_t most;                             // bytes of a part of a message
   std::unique_ptr<Socket> listener, line;       // line: to the backup; null: none
   std::vector<std::unique_ptr<Socket>> others;  // to all servers, if they measure norms together
   std::set<std::string> peers;                  // peers that know the secret
@@ -327,14 +334,17 @@ Server::~Server() {
 
 const std::string& Server::address() const { return state_->listener->address(); }
 const std::string& Server::name() const { return state_->options.name; }
+void Server::meet(const std::vector<std::string>& servers) { state_->meet(servers); }
 
 void Server::run(const std::function<bool()>& ended) {
+  state_->expect_all(state_->others.size());
   const ThreadScope threads(state_->options.threads);
   while (!state_->stopping && !(ended && ended())) state_->serve();
 }
 
 void Server::start() {
   check(!state_->thread.joinable(), "[{}] expected one start, got another", name());
+  state_->expect_all(state_->others.size());
   state_->thread = std::thread([this] {
     try {
       run();

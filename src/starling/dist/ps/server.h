@@ -18,7 +18,8 @@ struct ServerOptions {
   std::string address{};          // to listen on; see wire.h
   std::string backup{};           // address of the server that repeats all this one does; empty: none
   bool is_backup = false;         // serves workers only after a promotion
-  // Addresses of all servers, needed for optimizers with norms of whole tensors (norm_rule.h) over tensors in pieces.
+  // Addresses of all servers, for optimizers with norms of whole tensors (norm_rule.h) over tensors in pieces; empty:
+  // told by meet().
   std::vector<std::string> servers{};
   optim::OptimizerMaker optimizer{};  // null: pushes are added to the weights
   ClockOptions clock{};
@@ -47,6 +48,10 @@ class Server {
 
   const std::string& address() const;
   const std::string& name() const;
+
+  // Addresses of all servers, for one that could not know them when it began to listen; before its loop begins. Without
+  // them the loop of a server that measures norms with others is refused.
+  void meet(const std::vector<std::string>& servers);
 
   // The loop, in this thread, until stop(), a stop of a client, or `ended` is true (asked some times a second). Throws
   // what made it fail.

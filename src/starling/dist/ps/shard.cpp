@@ -5,6 +5,7 @@
 #include "starling/base/bytes.h"
 #include "starling/ops/api/binary.h"
 #include "starling/ops/api/row_sparse.h"
+#include "starling/ops/api/shape_ops.h"
 #include "starling/ops/api/state.h"
 #include "starling/ops/def/apply.h"
 #include "starling/tensor/bytes.h"
@@ -128,12 +129,25 @@ Tensor Shard::mean_of(const Step& pushes) const {
   if (pushes.size() == 1) return gradient_of(pushes[0]);
   double all = 0;
   for (const auto& push : pushes) all += push.weight;
+  if (std::ranges::all_of(pushes, [](const Push& push) { return push.rows.owner != nullptr; }))
+    return rows_of_mean(pushes, all);
   Tensor sum;
   for (const auto& push : pushes) {
     const Tensor term = mul(dense(gradient_of(push)), push.weight / all);
     sum = sum.defined() ? starling::add(sum, term) : term;
   }
   return sum;
+}
+
+// Rows that several workers have pushed are one step.
+Tensor Shard::rows_of_mean(const Step& pushes, double all) const {
+  TensorList rows, values;
+  for (const auto& push : pushes) {
+    const Tensor one = gradient_of(push);
+    rows.push_back(rows_of(one));
+    values.push_back(mul(row_values(one), push.weight / all));
+  }
+  return coalesce(row_sparse(concat(rows), concat(values), type_.shape));
 }
 
 void Shard::apply(const Tensor& gradient) {

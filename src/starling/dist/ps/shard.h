@@ -57,6 +57,7 @@ class Shard {
   Tensor tensor_over(const Bytes& bytes, const TensorType& type) const;
   Tensor gradient_of(const Push& push) const;
   Tensor mean_of(const Step& pushes) const;
+  Tensor rows_of_mean(const Step& pushes, double all) const;
   void add(const Step& pushes);
   void take_rate(const Step& pushes);
 

@@ -15,7 +15,7 @@ std::shared_ptr<Comm> part(Comm& comm, int color, int key, const char* what) {
 // Leaders form one group. Every other rank gets a group of one, where the same strategy only tells when leaders meet.
 Grouped::Grouped(std::shared_ptr<Comm> comm, const Topology& topology, const AllReduceOptions& inside,
                  const StrategyMaker& between)
-    : RankStrategy(std::move(comm)), topology_(topology) {
+    : RankStrategy(std::move(comm)), topology_(topology), coded_(!inside.codec.none()) {
   topology_.validate(world());
   check(topology_.servers() == 0, "[grouped] expected workers only, got {}", topology_.describe());
   const Topology::RankPosition own = position();
@@ -36,6 +36,7 @@ std::unique_ptr<runtime::Program> Grouped::build(const graph::Graph& global, con
 // Only leaders pass their tensors to the strategy between groups: on other ranks it has none to change.
 void Grouped::begin(const TrainedState& state) {
   RankStrategy::begin(state);
+  if (coded_) inside_->begin(state);
   if (position().member == 0) between_->begin(state);
   weights_ = shared_ = state.weights;
   shared_.insert(shared_.end(), state.buffers.begin(), state.buffers.end());
@@ -67,6 +68,12 @@ void Grouped::settle() {
 void Grouped::regrouped() {
   if (position().member == 0) between_->regrouped();
   share_in_group("grouped.regrouped");
+  // What codecs keep: every group has got the sum over all of them.
+  inside_->regrouped();
+  for (const auto& [name, tensor] : inside_->tensors()) {
+    if (inside_->sums_over_ranks(name))
+      scale_add(tensor.dtype(), tensor.numel(), 1.0 / groups(), tensor.raw(), 0, tensor.raw());
+  }
 }
 
 std::vector<NamedTensor> Grouped::model() {
@@ -89,7 +96,10 @@ bool Grouped::settles_to_evaluate() const { return between_->settles_to_evaluate
 bool Grouped::settled() const { return topology_.worker_groups == 1 && between_->settled(); }
 
 std::vector<NamedTensor> Grouped::tensors() const {
-  return position().member == 0 ? between_->tensors() : std::vector<NamedTensor>();
+  std::vector<NamedTensor> all = inside_->tensors();
+  if (position().member > 0) return all;
+  for (const NamedTensor& one : between_->tensors()) all.push_back(one);
+  return all;
 }
 
 OpCounters Grouped::exchanged(CommOp op) const {

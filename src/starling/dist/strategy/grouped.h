@@ -33,6 +33,7 @@ class Grouped final : public RankStrategy {
   void settle() override;
   bool meets_alone() const override { return between_->meets_alone(); }
   void regrouped() override;
+  bool sums_over_ranks(const std::string& tensor) const override { return inside_->sums_over_ranks(tensor); }
   std::vector<NamedTensor> model() override;
   bool settles_to_evaluate() const override;
   bool settling_changes() const override { return between_->settling_changes(); }
@@ -51,6 +52,7 @@ class Grouped final : public RankStrategy {
   void share_in_group(const char* what);
 
   Topology topology_;
+  bool coded_;                             // gradients inside travel by a codec
   std::unique_ptr<AllReduce> inside_;      // on this rank's group
   std::shared_ptr<RankStrategy> between_;  // on the leaders' group; on other ranks a stand-in on a group of one
   std::vector<NamedTensor> weights_;

@@ -4,6 +4,7 @@
 
 #include "starling/base/error.h"
 #include "starling/dist/strategy/moments.h"
+#include "starling/tensor/bytes.h"
 
 namespace starling {
 
@@ -12,6 +13,7 @@ Settings LocalSgdOptions::settings() {
   return {setting("every", &O::every, "local steps between two averages of the weights", {.min = 1}),
           setting("average_optimizer", &O::average_optimizer,
                   "average the optimizer's moments too; else every worker keeps its own"),
+          setting("reset_optimizer", &O::reset_optimizer, "the optimizer's moments are 0 after an average"),
           setting("outer_lr", &O::outer_lr, "how much of the way to the average is gone", {.min = 0}),
           setting("outer_momentum", &O::outer_momentum, "of the way gone by the averages (BMUF, DiLoCo); 0: none",
                   {.min = 0, .max = 1}),
@@ -108,6 +110,8 @@ void LocalSgd::sync() {
     flat.unpack();
   }
   dist::broadcast_tensors(comm(), counted_, 0, "local_sgd.counts");
+  if (!options_.reset_optimizer) return;
+  for (const auto& [name, moment] : moments_) std::memset(moment.raw(), 0, bytes_of(moment));
 }
 
 // The mean of all ranks, each by its samples since the last average; after an average only moments differ. The way gone

@@ -9,6 +9,7 @@ namespace starling {
 struct LocalSgdOptions {
   std::int64_t every = 8;          // local steps between two averages
   bool average_optimizer = false;  // average the optimizer's moments too; else every rank keeps its own
+  bool reset_optimizer = false;    // moments are 0 after an average
   // Outer optimizer applied to the difference made by averaging; lr 1 and momentum 0 take the average itself.
   double outer_lr = 1;
   double outer_momentum = 0;
@@ -20,7 +21,7 @@ struct LocalSgdOptions {
 // weighted by the samples each rank has seen since the last average. With outer momentum the mean is only a proposal:
 // the difference between the last common weights and the mean is the gradient of an outer descent with (Nesterov)
 // momentum, as in BMUF and DiLoCo. Learning rates and step counts are never averaged.
-class LocalSgd final : public dist::RankStrategy {
+class LocalSgd : public dist::RankStrategy {
  public:
   LocalSgd(std::shared_ptr<Comm> comm, const LocalSgdOptions& options);
 
@@ -30,6 +31,7 @@ class LocalSgd final : public dist::RankStrategy {
   void after_update(std::int64_t step, double weight) override;
   bool meets_after(std::int64_t step) const override { return (step + 1) % options_.every == 0; }
   void settle() override;
+  void count(double samples) { *samples_.data<double>() += samples; }  // more that this rank's weights have seen
   std::vector<NamedTensor> model() override;
   void regrouped() override;
   bool settles_to_evaluate() const override { return true; }

@@ -3,12 +3,23 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "starling/base/settings.h"
 #include "starling/dist/ps/clock.h"
 #include "starling/dist/strategy/strategy_kinds.h"
 
 namespace starling::dist {
+
+// Steps whose gradients may be added up: a push names the portions that it is made of.
+inline constexpr double kMostKept = 4096;
+
+// Rhythm of the weights whose names match a pattern ('*': any text).
+struct LayerRhythm {
+  std::string name{};
+  std::int64_t every = 1;
+  static Settings settings();
+};
 
 // Strategy over parameter servers, as a composition of three choices.
 struct ServerRule {
@@ -21,6 +32,7 @@ struct ServerRule {
   // n_fetch-th step, and in between a worker descends by itself.
   std::int64_t n_push = 1;
   std::int64_t n_fetch = 1;
+  std::vector<LayerRhythm> layers{};  // both at once for single weights: the first that matches
 
   // Share of the work: a portion of the data goes to any idle worker, or (in_turn) worker w makes its part of every
   // step. The first `warm` portions are made by one worker alone.

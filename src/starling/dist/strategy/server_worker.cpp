@@ -1,13 +1,24 @@
 #include "starling/dist/strategy/server_worker.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "starling/base/error.h"
+#include "starling/base/glob.h"
 #include "starling/dist/health/verdict.h"
 #include "starling/dist/strategy/flat_tensors.h"
 #include "starling/ops/api/creation.h"
+#include "starling/ops/api/row_sparse.h"
+#include "starling/tensor/bytes.h"
 
 namespace starling::dist {
+
+Settings LayerRhythm::settings() {
+  using O = LayerRhythm;
+  return {required(setting("name", &O::name, "of weights, with * for any text")),
+          setting("every", &O::every, "steps whose gradients are added up before they are pushed, and weights fetched",
+                  {.min = 1, .max = kMostKept})};
+}
 
 ps::ClockOptions ServerRule::clock(int workers) const {
   check(backups >= 0 && backups < workers, "[servers] expected fewer backups than the {} workers, got {}", workers,
@@ -38,56 +49,106 @@ void ServerWorker::begin(const TrainedState& state) {
   check(connect_ != nullptr, "[{}] expected a way to connect with its servers, got none", kind_);
   check(state.rule != nullptr, "[{}] expected the optimizer whose rate its pushes carry, got none", kind_);
   client_ = connect_(state);
-  weights_ = state.weights;
   optimizer_ = state.rule;
-  lr_scale_.assign(weights_.size(), 1);
+  for (const NamedTensor& weight : state.weights) layers_.push_back(layer_of(weight));
+  for (const auto& [pattern, every] : rule_.layers)
+    check(std::ranges::any_of(layers_, [&](const Layer& one) { return glob_matches(pattern, one.weight.name); }),
+          "[{}] expected a pattern that the name of some weight matches, got '{}'", kind_, pattern);
+}
+
+ServerWorker::Layer ServerWorker::layer_of(const NamedTensor& weight) const {
+  Layer layer{.weight = weight, .n_push = rule_.n_push, .n_fetch = rule_.n_fetch};
+  const auto own =
+      std::ranges::find_if(rule_.layers, [&](const LayerRhythm& one) { return glob_matches(one.name, weight.name); });
+  if (own != rule_.layers.end()) layer.n_push = layer.n_fetch = own->every;
   for (const auto& group : optimizer_->groups()) {
     for (const Tensor& parameter : group.parameters) {
-      for (std::size_t i = 0; i < weights_.size(); ++i) {
-        if (same(weights_[i].tensor, parameter)) lr_scale_[i] = group.lr_scale;
-      }
+      if (same(weight.tensor, parameter)) layer.lr_scale = group.lr_scale;
     }
   }
-  if (rule_.n_push == 1) return;
-  for (const auto& [name, tensor] : weights_) kept_.push_back({name, zeros(tensor.shape(), tensor.dtype())});
+  if (layer.n_push > 1) layer.kept = zeros(weight.tensor.shape(), weight.tensor.dtype());
+  return layer;
 }
 
 void ServerWorker::fetch(std::int64_t clock) {
-  for (std::size_t i = 0; i < weights_.size(); ++i) client_->pull(i, weights_[i].tensor, clock);
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    if (fetches_at(layers_[i], clock)) client_->pull(i, layers_[i].weight.tensor, clock);
+  }
   client_->wait_all();
   ++fetches_;
 }
 
 void ServerWorker::before_step(std::int64_t step) {
-  const bool due = fetches_at(step);
+  const bool due = std::ranges::any_of(layers_, [&](const Layer& one) { return fetches_at(one, step); });
   if (aside_) client_->join(step);
-  aside_ = false;
   if (due) fetch(step);
+  aside_ = false;
 }
 
-// Last layers first, as a backward pass makes them; the client serves the first ones first.
-void ServerWorker::push(std::span<const NamedTensor> gradients, double weight, std::int64_t clock) {
-  const ps::PushOptions how{.clock = clock, .weight = weight, .lr = optimizer_->lr()};
-  for (std::size_t i = gradients.size(); i-- > 0;) client_->push(i, gradients[i].tensor, how);
+bool ServerWorker::keeps_back() const {
+  return std::ranges::any_of(layers_, [](const Layer& one) { return one.kept_steps > 0; });
+}
+
+// Rows travel as such, each once, if the tensor is cut between rows.
+void ServerWorker::push(std::size_t i, const Tensor& gradient, double weight, std::int64_t clock) {
+  Layer& layer = layers_[i];
+  const bool rows = is_row_sparse(gradient) && client_->keys().tensors()[i].by_rows;
+  if (rows) rows_pushed_ += rows_of(gradient).numel();
+  client_->push(
+      i, rows ? gradient : dense(gradient),
+      {.clock = clock, .weight = weight, .lr = optimizer_->lr(), .portions = std::exchange(layer.portions, {})});
+  ++layer.pushes;
+}
+
+void ServerWorker::push_kept(std::size_t i, std::int64_t clock) {
+  Layer& layer = layers_[i];
+  push(i, layer.kept, std::exchange(layer.kept_weight, 0), clock);
+  layer.kept_steps = 0;
+  sent_.push_back(i);
+}
+
+// Sums begin anew once they have left.
+void ServerWorker::finish_pushes() {
   client_->wait_all();
-  ++pushes_;
+  for (const std::size_t i : std::exchange(sent_, {})) std::memset(layers_[i].kept.raw(), 0, bytes_of(layers_[i].kept));
 }
 
-void ServerWorker::add_up(const GradientStep& step) {
-  for (std::size_t i = 0; i < kept_.size(); ++i) {
-    const Tensor& sum = kept_[i].tensor;
-    scale_add(sum.dtype(), sum.numel(), 1, step.gradients[i].tensor.raw(), 1, sum.raw());
+// Last layers first, as a backward pass makes them; the client serves the first ones first. True: there was something.
+bool ServerWorker::push_kept(std::int64_t clock) {
+  bool any = false;
+  for (std::size_t i = layers_.size(); i-- > 0;) {
+    if (layers_[i].kept_steps == 0) continue;
+    push_kept(i, clock);
+    any = true;
   }
-  kept_weight_ += step.weight;
-  ++kept_steps_;
+  finish_pushes();
+  return any;
 }
 
-void ServerWorker::descend(std::span<const NamedTensor> gradients) const {
-  for (std::size_t i = 0; i < gradients.size(); ++i) {
-    const Tensor& weight = weights_[i].tensor;
-    scale_add(weight.dtype(), weight.numel(), -optimizer_->lr() * lr_scale_[i], gradients[i].tensor.raw(), 1,
-              weight.raw());
+// The gradient of this step: pushed, or added to what is kept. True: pushed.
+bool ServerWorker::give(std::size_t i, const Tensor& gradient, double weight) {
+  Layer& layer = layers_[i];
+  if (layer.n_push == 1 || alone_) {
+    push(i, gradient, weight, clock_);
+    return true;
   }
+  scale_add(layer.kept.dtype(), layer.kept.numel(), 1, dense(gradient).raw(), 1, layer.kept.raw());
+  layer.kept_weight += weight;
+  if (++layer.kept_steps < layer.n_push) return false;
+  push_kept(i, clock_);
+  return true;
+}
+
+void ServerWorker::descend(const Layer& layer, const Tensor& gradient) const {
+  const Tensor& weight = layer.weight.tensor;
+  scale_add(weight.dtype(), weight.numel(), -optimizer_->lr() * layer.lr_scale, gradient.raw(), 1, weight.raw());
+}
+
+void ServerWorker::take_portion(std::int64_t portion, bool alone) {
+  if (alone && push_kept(clock_)) ++pushes_;
+  alone_ = alone;
+  told_ = true;
+  for (Layer& layer : layers_) layer.portions.push_back(portion);
 }
 
 void ServerWorker::exchange(GradientStep& step) {
@@ -98,26 +159,28 @@ void ServerWorker::exchange(GradientStep& step) {
   clock_ = step.step;
   ++steps_;
   const bool any = step.weight > 0;
-  const bool adds_up = rule_.n_push > 1;
-  if (any && adds_up) add_up(step);
-  if (any && !adds_up) push(step.gradients, step.weight, clock_);
-  if (kept_steps_ >= rule_.n_push) push_kept(clock_);
-  if (!any || adds_up) client_->tick(clock_);
-  if (any && !fetches_at(clock_ + 1)) descend(step.gradients);
-}
-
-void ServerWorker::push_kept(std::int64_t clock) {
-  if (kept_steps_ == 0) return;
-  push(kept_, kept_weight_, clock);
-  for (const auto& [name, sum] : kept_) copy_into(sum, zeros(sum.shape(), sum.dtype()));
-  kept_weight_ = 0;
-  kept_steps_ = 0;
+  bool pushed = false, keeps = false;
+  std::vector<Tensor> gradients;  // live until they have left
+  for (const NamedTensor& one : any ? step.gradients : std::span<const NamedTensor>())
+    gradients.push_back(is_row_sparse(one.tensor) ? coalesce(one.tensor) : one.tensor);
+  for (std::size_t i = layers_.size(); i-- > 0;) {
+    keeps = keeps || (layers_[i].n_push > 1 && !alone_);
+    if (any) pushed = give(i, gradients[i], step.weight) || pushed;
+    if (!any && told_) layers_[i].portions.pop_back();
+  }
+  told_ = false;
+  finish_pushes();
+  if (pushed) ++pushes_;
+  if (!any || keeps) client_->tick(clock_);
+  for (std::size_t i = 0; any && i < layers_.size(); ++i) {
+    if (!fetches_at(layers_[i], clock_ + 1)) descend(layers_[i], dense(gradients[i]));
+  }
 }
 
 // Workers in turn stay: all of them make the same steps, and whoever came back first would go on alone.
 void ServerWorker::settle() {
   if (aside_) return;
-  push_kept(clock_ + 1);
+  if (push_kept(clock_ + 1)) ++pushes_;
   if (rule_.in_turn) return;
   client_->leave();
   aside_ = true;
@@ -127,7 +190,10 @@ std::vector<LawCounter> ServerWorker::counters() const {
   std::vector<LawCounter> all{{"steps", static_cast<double>(steps_)},
                               {"pushes", static_cast<double>(pushes_)},
                               {"fetches", static_cast<double>(fetches_)},
+                              {"rows_pushed", static_cast<double>(rows_pushed_)},
                               {"not_finite", static_cast<double>(not_finite_)}};
+  for (const Layer& layer : rule_.layers.empty() ? std::vector<Layer>() : layers_)
+    all.push_back({"pushes." + layer.weight.name, static_cast<double>(layer.pushes)});
   for (const auto& [name, value] : client_ ? client_->counters() : ps::Counters{})
     all.push_back({"client." + name, value});
   return all;

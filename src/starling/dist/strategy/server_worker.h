@@ -19,11 +19,18 @@ class ServerWorker final : public RankStrategy {
   const ServerRule& rule() const { return rule_; }
   ps::Client& client() const { return *client_; }
 
+  // The next step is made of this portion of the data, which the servers take once, whoever makes it. alone: others may
+  // have pushed it, or will make what was kept back so far: it is not added to that, which is pushed first.
+  void take_portion(std::int64_t portion, bool alone);
+  // Gradients of steps are not on the servers yet.
+  bool keeps_back() const;
+
   std::string name() const override;
   void begin(const TrainedState& state) override;
   void before_step(std::int64_t step) override;
   bool exchanges_gradients() const override { return true; }
   bool updates() const override { return true; }
+  bool takes_rows() const override { return true; }
   void exchange(GradientStep& step) override;
   // Pushes what has been added up since the last push, and steps aside: nobody waits for this worker until its next
   // step.
@@ -32,26 +39,42 @@ class ServerWorker final : public RankStrategy {
   OpCounters exchanged(CommOp op) const override;
 
  private:
+  // A weight, at its own rhythm.
+  struct Layer {
+    NamedTensor weight{};
+    double lr_scale = 1;
+    std::int64_t n_push = 1, n_fetch = 1;
+    // Sum of gradients that is not pushed yet; undefined: each is pushed at once.
+    Tensor kept{};
+    double kept_weight = 0;
+    std::int64_t kept_steps = 0;
+    std::vector<std::int64_t> portions{};  // in kept, or of the next step; empty: nobody tells
+    std::int64_t pushes = 0;
+  };
+  Layer layer_of(const NamedTensor& weight) const;
   void fetch(std::int64_t clock);
-  void push(std::span<const NamedTensor> gradients, double weight, std::int64_t clock);
-  void push_kept(std::int64_t clock);
-  void add_up(const GradientStep& step);
-  void descend(std::span<const NamedTensor> gradients) const;
-  bool fetches_at(std::int64_t clock) const { return aside_ || fetches_ == 0 || clock % rule_.n_fetch == 0; }
+  bool give(std::size_t i, const Tensor& gradient, double weight);
+  void push(std::size_t i, const Tensor& gradient, double weight, std::int64_t clock);
+  bool push_kept(std::int64_t clock);
+  void push_kept(std::size_t i, std::int64_t clock);
+  void finish_pushes();
+  void descend(const Layer& layer, const Tensor& gradient) const;
+  bool fetches_at(const Layer& layer, std::int64_t clock) const {
+    return aside_ || fetches_ == 0 || clock % layer.n_fetch == 0;
+  }
 
   std::string kind_;
   ServerRule rule_;
   Connect connect_;
   std::unique_ptr<ps::Client> client_;
-  std::vector<NamedTensor> weights_;
-  std::vector<double> lr_scale_;  // by weight
+  std::vector<Layer> layers_;      // by weight
+  std::vector<std::size_t> sent_;  // whose sums are on their way
   const optim::Optimizer* optimizer_ = nullptr;
-  std::vector<NamedTensor> kept_;  // sums of gradients that are not pushed yet; empty: each is pushed at once
-  double kept_weight_ = 0;
-  std::int64_t kept_steps_ = 0;
+  bool told_ = false;       // true: which portion the next step is made of is known
+  bool alone_ = false;      // true: the portion of the next step is pushed by itself
   bool aside_ = false;      // retired: no other worker waits for this one; from its first hello on, they do
   std::int64_t clock_ = 0;  // of the last step
-  std::int64_t steps_ = 0, pushes_ = 0, fetches_ = 0, not_finite_ = 0;
+  std::int64_t steps_ = 0, pushes_ = 0, fetches_ = 0, rows_pushed_ = 0, not_finite_ = 0;
 };
 
 }  // namespace starling::dist

@@ -6,10 +6,12 @@ namespace starling::dist {
 
 Settings Topology::settings() {
   using T = Topology;
-  return {setting("worker_groups", &T::worker_groups, "groups of workers; synchronous inside a group", {.min = 1}),
-          setting("workers_per_group", &T::workers_per_group, "workers in each of them", {.min = 1}),
-          setting("server_groups", &T::server_groups, "groups of parameter servers", {.min = 0}),
-          setting("servers_per_group", &T::servers_per_group, "servers in each of them", {.min = 0})};
+  return {
+      setting("worker_groups", &T::worker_groups, "groups of workers; synchronous inside a group", {.min = 1}),
+      setting("workers_per_group", &T::workers_per_group, "workers in each of them", {.min = 1}),
+      setting("server_groups", &T::server_groups, "groups of parameter servers", {.min = 0}),
+      setting("servers_per_group", &T::servers_per_group, "servers in each of them", {.min = 0}),
+      setting("codec", &T::codec, "wire form of the gradients inside a group of several, by its name or with options")};
 }
 
 void Topology::validate(std::int64_t world) const {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "starling/base/settings.h"
+#include "starling/dist/codec/codec_kinds.h"
 
 namespace starling::dist {
 
@@ -14,6 +15,7 @@ struct Topology {
   std::int64_t workers_per_group = 1;
   std::int64_t server_groups = 0;
   std::int64_t servers_per_group = 0;
+  CodecChoice codec = {};  // of gradients inside a group of workers
   static Settings settings();
 
   std::int64_t workers() const { return worker_groups * workers_per_group; }

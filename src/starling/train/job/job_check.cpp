@@ -5,8 +5,8 @@
 #include "starling/base/error.h"
 #include "starling/train/job/job_error.h"
 #include "starling/train/job/job_layout.h"
+#include "starling/train/job/job_servers.h"
 #include "starling/train/run/run_folder.h"
-#include "starling/train/workers/served_model.h"
 
 namespace starling::train {
 namespace {
@@ -70,7 +70,7 @@ void expect_keys(const PreparedJob& prepared) {
   const auto optimizer = make_optimizer(prepared.job, *prepared.net);
   dist::TrainedState state{.rule = optimizer.get()};
   for (auto& [name, tensor] : prepared.net->named_parameters()) state.weights.push_back({name, tensor});
-  static_cast<void>(dist::ps::KeyTable(served_tensors(state), servers));
+  static_cast<void>(dist::ps::KeyTable(tensors_of(prepared.job, state), servers));
 }
 
 }  // namespace

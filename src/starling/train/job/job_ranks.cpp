@@ -79,7 +79,7 @@ class ThreadComms {
 std::shared_ptr<dist::RankStrategy> make_strategy(const DistributeJob& job, const std::shared_ptr<Comm>& comm) {
   const dist::StrategyMaker maker = job.strategy.make();
   if (!job.topology || job.topology->worker_groups == 1) return maker(comm);
-  return std::make_shared<dist::Grouped>(comm, *job.topology, AllReduceOptions{}, maker);
+  return std::make_shared<dist::Grouped>(comm, *job.topology, AllReduceOptions{.codec = job.topology->codec}, maker);
 }
 
 // First of several failures: each rank reports its own before the others can fail because of it.

@@ -219,12 +219,9 @@ bool has_sparse(const OrderedJson& layers) {
 }
 
 // Checks that the job's other settings leave a codec what it needs.
-void check_codec(const Job& job, const ConfigNode& section) {
+void check_codec(const Job& job, const nlohmann::json& codec, const ConfigNode& given) {
   const nlohmann::json options = job.distribute.strategy.json();
-  const nlohmann::json codec = options.value("codec", nlohmann::json("none"));
-  if (codec == "none") return;
   const std::string name = codec.is_string() ? codec.get<std::string>() : codec.at("name").get<std::string>();
-  const ConfigNode given = section.at("codec");
   if (options.value("deterministic", false))
     given.refuse("none where deterministic is true (coded sums depend on the number of workers)", name);
   if (job.train.precision == Precision::f16)
@@ -236,6 +233,18 @@ void check_codec(const Job& job, const ConfigNode& section) {
   const double own = codec.is_object() ? codec.value("momentum", 0.0) : 0.0;
   if (own > 0 && job.optimizer.kind.json().value("momentum", 0.0) > 0)
     given.refuse("momentum: 0, here or of the optimizer (both would apply it twice)", codec.dump());
+}
+
+// A strategy's codec, or that of gradients inside groups.
+void check_codecs(const Job& job, const ConfigNode& section) {
+  const nlohmann::json codec = job.distribute.strategy.json().value("codec", nlohmann::json("none"));
+  if (codec != "none") check_codec(job, codec, section.at("codec"));
+  if (!job.distribute.topology || job.distribute.topology->codec.none()) return;
+  const ConfigNode given = section.at("topology").at("codec");
+  const nlohmann::json inside = detail::SettingType<dist::CodecChoice>::json(job.distribute.topology->codec);
+  if (job.distribute.topology->worker_groups == 1)
+    given.refuse("several worker_groups, or the codec of allreduce beside the strategy", inside.dump());
+  check_codec(job, inside, given);
 }
 
 // Checks what state stored in pieces cannot be combined with.
@@ -358,7 +367,7 @@ Job read_job(const ConfigNode& top) {
   check_servers(job.distribute, section(top, "distribute"));
   check_served(job, section(top, "distribute"));
   check_pieces(job, section(top, "distribute"));
-  check_codec(job, section(top, "distribute"));
+  check_codecs(job, section(top, "distribute"));
   check_zero(job, section(top, "distribute"));
   check_deterministic_layout(job, section(top, "distribute"));
   return job;

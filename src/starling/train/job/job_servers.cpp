@@ -16,6 +16,7 @@
 #include "starling/dist/launch/hosts.h"
 #include "starling/dist/launch/secret.h"
 #include "starling/dist/launch/socket.h"
+#include "starling/dist/ps/norm_rule.h"
 #include "starling/dist/ps/server.h"
 #include "starling/dist/strategy/server_worker.h"
 #include "starling/train/job/job_error.h"
@@ -81,6 +82,12 @@ ps::ServerOptions server_options(const Job& job, const Meeting& meeting, int ind
           .secret = meeting.secret};
 }
 
+std::vector<std::string> addresses_of(const Meeting& meeting) {
+  std::vector<std::string> all;
+  for (const ps::ServerInfo& info : meeting.servers) all.push_back(info.address);
+  return all;
+}
+
 // Server that repeats what server `index` does, and takes its place when that dies.
 ps::ServerOptions backup_options(const Job& job, const Meeting& meeting, int index, std::string address) {
   ps::ServerOptions how = server_options(job, meeting, index, std::move(address));
@@ -107,7 +114,7 @@ std::unique_ptr<ps::Client> connect(const Job& job, const Meeting& meeting, int 
 
 std::shared_ptr<WorkerPool> make_pool(
     const Job& job, const Meeting& meeting, std::string address, std::shared_ptr<SharedBuffers> buffers,
-    std::function<std::unique_ptr<ps::Client>(const std::vector<ps::ServedTensor>&)> connect_leader) {
+    std::function<std::unique_ptr<ps::Client>(const dist::TrainedState&)> connect_leader) {
   WorkerPoolOptions how;
   how.strategy = job.distribute.strategy.name;
   how.rule = rule_of(job);
@@ -127,7 +134,7 @@ WorkerSetup worker_setup(const Job& job, const Meeting& meeting, int worker, int
   std::shared_ptr<Comm> alone = std::move(make_thread_comms(1, {}).front());
   const auto strategy = std::dynamic_pointer_cast<dist::ServerWorker>(job.distribute.strategy.make()(alone));
   strategy->connect_by([&job, &meeting, worker](const dist::TrainedState& state) {
-    return connect(job, meeting, worker, served_tensors(state));
+    return connect(job, meeting, worker, tensors_of(job, state));
   });
   return {.workers = meeting.workers,
           .strategy = strategy,
@@ -163,6 +170,7 @@ class EmbeddedServers {
       if (!info.backup.empty()) start(keys, backup_options(job_, meeting_, index, info.backup));
       ps::ServerOptions how = server_options(job_, meeting_, index, info.address);
       how.backup = info.backup;
+      how.servers = addresses_of(meeting_);
       start(keys, how);
     }
   }
@@ -271,9 +279,9 @@ class ServedProcess {
   // The first worker trains on a thread of its own, beside the leader.
   TrainResult lead() {
     const auto buffers = std::make_shared<SharedBuffers>();
-    const auto pool =
-        make_pool(job_, meeting_, own_address_, buffers,
-                  [&](const std::vector<ps::ServedTensor>& tensors) { return connect(job_, meeting_, -1, tensors); });
+    const auto pool = make_pool(job_, meeting_, own_address_, buffers, [&](const dist::TrainedState& state) {
+      return connect(job_, meeting_, -1, tensors_of(job_, state));
+    });
     meet_backups("");
     meet(pool->address());
     const JobData data = load();
@@ -304,7 +312,7 @@ class ServedProcess {
     dist::TrainedState state{.rule = optimizer.get()};
     for (auto& [name, tensor] : prepared.net->named_parameters()) state.weights.push_back({name, tensor});
     const int index = rank() - meeting_.workers;
-    const ps::KeyTable keys(served_tensors(state), servers_of(job_));
+    const ps::KeyTable keys(tensors_of(job_, state), servers_of(job_));
     std::optional<ps::Server> backup;
     if (job_.distribute.server_backups) {
       backup.emplace(meeting_.wire, keys,
@@ -316,6 +324,7 @@ class ServedProcess {
     how.backup = meeting_.servers[static_cast<std::size_t>(index)].backup;
     ps::Server server(meeting_.wire, keys, how);
     meet(server.address());
+    server.meet(addresses_of(meeting_));
     const LeaderWatch leader(meeting_.wire, line_options(job_, meeting_, rank()));
     server.run([&] { return leader.gone() || meeting_.stopped(); });
     if (meeting_.stopped()) fail("[{}] stopped while serving", server.name());
@@ -346,6 +355,11 @@ bool is_spare(const Job& job, int rank, int workers) {
   return rank > 0 && rule_of(job).goes_on();
 }
 
+std::vector<ps::ServedTensor> tensors_of(const Job& job, const dist::TrainedState& state) {
+  const bool whole = job.distribute.server_backups && ps::needs_norms(job.optimizer.kind.make());
+  return served_tensors(state, servers_of(job), whole);
+}
+
 int workers_among(const Job& job, int ranks) {
   const auto servers = servers_of(job);
   const auto wanted = static_cast<int>(job.distribute.workers);
@@ -362,7 +376,8 @@ TrainResult train_with_servers(const Job& job, const TrainOptions& options) {
   const int threads = threads_of_each(job, meeting.workers);
   const auto buffers = std::make_shared<SharedBuffers>();
   EmbeddedServers servers(job, meeting);
-  const auto pool = make_pool(job, meeting, meeting.leader, buffers, [&](const std::vector<ps::ServedTensor>& tensors) {
+  const auto pool = make_pool(job, meeting, meeting.leader, buffers, [&](const dist::TrainedState& state) {
+    const auto tensors = tensors_of(job, state);
     servers.start(tensors);
     return connect(job, meeting, -1, tensors);
   });

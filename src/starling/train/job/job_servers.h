@@ -2,6 +2,7 @@
 
 #include "starling/train/job/job_run.h"
 #include "starling/train/ranks/processes.h"
+#include "starling/train/workers/served_model.h"
 
 namespace starling::train {
 
@@ -17,6 +18,9 @@ TrainResult train_with_servers(const Job& job, const TrainOptions& options, cons
 std::string role_of(int rank, int workers);
 // True if the others go on without it.
 bool is_spare(const Job& job, int rank, int workers);
+
+// Tensors that the servers of a job hold, uncut where backups and norms of whole tensors (lars, lamb) meet.
+std::vector<dist::ps::ServedTensor> tensors_of(const Job& job, const dist::TrainedState& state);
 
 // Workers among so many ranks of a job with servers. Throws a JobError if there are none, or others than the job says.
 int workers_among(const Job& job, int ranks);

@@ -63,6 +63,7 @@ class FitRun final : public Run {
   RankLink* link() override { return parts_.link; }
   double clock() const override;
   std::span<const RankStats> ranks() const override { return stats_; }
+  std::vector<std::pair<std::string, double>> server_counters() override;
 
  private:
   FitResult run_all();

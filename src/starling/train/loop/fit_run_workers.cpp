@@ -89,6 +89,11 @@ bool FitRun::run_workers_step() {
   return true;
 }
 
+std::vector<std::pair<std::string, double>> FitRun::server_counters() {
+  if (!parts_.pool || finished_before_) return {};
+  return parts_.pool->server_counters();
+}
+
 // The model as the servers have it now; workers go on meanwhile.
 void FitRun::fetch_weights() {
   if (!parts_.pool || finished_before_) return;
@@ -116,7 +121,7 @@ bool FitRun::settle_workers() {
   halted_ = true;
   if (within_epoch_ && state_.position.epoch > running_epoch_) state_.owed = Owed::epoch;
   if (finished()) interrupted_ = false;  // stop was requested after the last step
-  return !interrupted_ && (moved || parts_.pool->keeps_back());
+  return !interrupted_ && moved;
 }
 
 void FitRun::sum_up_workers() {

@@ -119,9 +119,11 @@ struct Trainer::Parts {
       loader.start = start;
       return std::make_unique<Loader>(data, loader);
     };
-    train::work_for_leader({net, optimizer, programs, link->strategy(), *options.line, options.buffers.get(),
-                            options.seed, options.stepped},
-                           make);
+    auto* const served = dynamic_cast<dist::ServerWorker*>(&link->strategy());
+    check(served != nullptr, "[Trainer] expected a strategy over servers for a worker, got {}",
+          link->strategy().name());
+    train::work_for_leader(
+        {net, optimizer, programs, *served, *options.line, options.buffers.get(), options.seed, options.stepped}, make);
     return {};
   }
 

@@ -11,6 +11,7 @@
 #include "starling/base/version.h"
 #include "starling/tensor/allocator.h"
 #include "starling/train/monitor/json_log.h"
+#include "starling/train/monitor/server_scalars.h"
 #include "starling/train/monitor/step_details.h"
 #include "starling/train/ranks/link.h"
 #include "starling/train/ranks/report.h"
@@ -113,6 +114,7 @@ class Monitor final : public Callback {
   void show_first_step(Run& run);
   void write_window(Run& run);
   void add_ranks(Run& run, ordered_json& values, std::vector<train::Scalar>& scalars);
+  void add_servers(Run& run, ordered_json& values, std::vector<train::Scalar>& scalars);
   void write_event(Run* run, const char* kind, const ordered_json& values);
   void write_scalars(Run& run, const std::vector<train::Scalar>& scalars);
   void end_files(Run* run, train::SessionEnd end);
@@ -131,6 +133,7 @@ class Monitor final : public Callback {
   bool running_ = false;          // files are open
   bool asks_ = false;             // requests step details, equal on all ranks since they share a program
   std::vector<RankStats> ranks_;  // statistics at the last record
+  dist::ps::Counters servers_;    // counters then
   bool first_step_ = false;       // the first step of a new run is still to come
   bool graph_shown_ = false;
   bool told_ = false;  // a failed write was reported
@@ -145,6 +148,7 @@ void Monitor::begin(Run& run) {
   graph_shown_ = !fresh;
   asks_ = !folder.empty() && options_.tensorboard && train::has_event_writer();
   ranks_.clear();
+  servers_.clear();
   if (folder.empty()) return;
   const auto hosts = run.link() != nullptr ? run.link()->gather(own_host()) : std::vector{own_host()};
   if (run.plan().rank != 0) return;
@@ -248,6 +252,7 @@ void Monitor::write_window(Run& run) {
   }
   if (window_.skipped > 0) values["skipped"] = window_.skipped;
   add_ranks(run, values, scalars);
+  add_servers(run, values, scalars);
   write_event(&run, "train", values);
   write_scalars(run, scalars);
   window_ = {};
@@ -274,6 +279,17 @@ void Monitor::add_ranks(Run& run, ordered_json& values, std::vector<train::Scala
   const auto slow = train::straggler(since);
   values["straggler"] = slow ? ordered_json(*slow) : ordered_json();
   scalars.push_back({"ranks/straggler", slow ? *slow : -1.0});
+}
+
+// What parameter servers did since the last record.
+void Monitor::add_servers(Run& run, ordered_json& values, std::vector<train::Scalar>& scalars) {
+  const dist::ps::Counters now = run.server_counters();
+  const auto since = train::server_scalars(servers_, now);
+  servers_ = now;
+  for (const auto& [tag, value] : since) {
+    values["servers"][tag.substr(tag.find('/') + 1)] = value;
+    scalars.push_back({tag, value});
+  }
 }
 
 void Monitor::evaluated(Run& run) {

@@ -85,7 +85,7 @@ std::optional<std::int64_t> LeaderLine::next(const std::atomic<bool>& stop) {
       reasons_.push_back(answer->kind);
       return std::nullopt;
     }
-    terms_[answer->portion] = {answer->lr, answer->clock};
+    terms_[answer->portion] = {answer->lr, answer->clock, answer->alone != 0};
     return answer->portion;
   }
   return std::nullopt;

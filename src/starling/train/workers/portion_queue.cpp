@@ -89,13 +89,19 @@ PortionAnswer PortionQueue::next(int worker) {
   if (ended_) return {.kind = PortionAnswer::Kind::end};  // also to a loader that reads ahead of a worker that has left
   own.gone = false;                                       // one that was taken for lost is back
   if (!opened_) return {};
+  const bool again = !returned_.empty();
   if (const auto number = choose(worker)) {
+    ++handed_;
     outstanding_[*number] = worker;
     own.paused = own.settled = std::min(own.paused, pauses_ - 1);  // the worker may keep something back again
     const double lr = opening_.rate ? opening_.rate(*number / options_.workers) : 0;
     // In turn the step is the clock: the foremost worker's would leave out clocks that the others wait for.
     const std::int64_t clock = options_.in_turn ? *number / options_.workers : clock_;
-    return {.kind = PortionAnswer::Kind::portion, .portion = *number, .lr = lr, .clock = clock};
+    return {.kind = PortionAnswer::Kind::portion,
+            .portion = *number,
+            .lr = lr,
+            .clock = clock,
+            .alone = std::exchange(own.was_lost, false) || again ? 1 : 0};
   }
   if (own.paused == pauses_) return {};
   own.paused = pauses_;
@@ -200,7 +206,7 @@ void PortionQueue::lose(int worker, const std::string& why) {
     const std::scoped_lock lock(mutex_);
     Worker& own = workers_.at(static_cast<std::size_t>(worker));
     if (own.gone) return;
-    own.gone = true;
+    own.gone = own.was_lost = true;
     for (auto one = outstanding_.begin(); one != outstanding_.end();) {
       if (one->second != worker) {
         ++one;
@@ -230,6 +236,11 @@ int PortionQueue::alive() const {
 std::int64_t PortionQueue::done_count() const {
   const std::scoped_lock lock(mutex_);
   return done_;
+}
+
+std::int64_t PortionQueue::moves() const {
+  const std::scoped_lock lock(mutex_);
+  return handed_ + done_;
 }
 
 std::vector<int> PortionQueue::busy() const {

@@ -28,9 +28,10 @@ struct PortionAnswer {
   std::int64_t portion = -1;
   double lr = 0;           // learning rate of the portion's step
   std::int64_t clock = 0;  // steps of the worker that has made most of them
+  std::int64_t alone = 0;  // 1: it may have been pushed before, or what the worker kept back may: push it by itself
 };
 
-// Report of a worker on a portion it has done. Sent as raw bytes, so plain data.
+// Report of a worker on a portion whose update the servers have. Sent as raw bytes, so plain data.
 struct PortionNote {
   std::int64_t portion = -1;
   double loss = 0;  // loss · weight
@@ -103,6 +104,7 @@ class PortionQueue {
   std::vector<Lost> take_lost();  // workers lost since the last call
   int alive() const;
   std::int64_t done_count() const;
+  std::int64_t moves() const;     // portions handed out and done so far: grows while any worker works
   std::vector<int> busy() const;  // workers that have portions to do or are still to pause, ascending
   std::vector<RankStats> stats() const;
   std::vector<std::string> counters() const;  // counters that each worker sent when it left; empty: none
@@ -112,6 +114,7 @@ class PortionQueue {
   struct Worker {
     bool joined = false;
     bool gone = false;
+    bool was_lost = false;     // and has had no portion since
     std::int64_t next = 0;     // in turn: its next portion
     std::int64_t paused = 0;   // number of the last pause it was told of
     std::int64_t settled = 0;  // and of the last one it has settled for
@@ -133,7 +136,7 @@ class PortionQueue {
   bool opened_ = false, ended_ = false, pausing_ = false;
   Opening opening_;
   std::int64_t allowed_ = 0;
-  std::int64_t next_ = 0, done_ = 0, pauses_ = 1, clock_ = 0, repeated_ = 0;
+  std::int64_t next_ = 0, done_ = 0, pauses_ = 1, clock_ = 0, repeated_ = 0, handed_ = 0;
   std::map<std::int64_t, int> outstanding_;  // portion: worker
   std::deque<std::int64_t> returned_;        // portions of lost workers
   struct Open {

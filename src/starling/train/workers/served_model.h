@@ -9,8 +9,8 @@
 namespace starling::train {
 
 // Weights as servers hold them, with the options of their parameter groups: the same on leader, workers and servers of
-// a job.
-std::vector<dist::ps::ServedTensor> served_tensors(const dist::TrainedState& state);
+// a job. Tensors of many rows are cut between rows, so that rows of them can be pushed alone. whole: no tensor is cut.
+std::vector<dist::ps::ServedTensor> served_tensors(const dist::TrainedState& state, int servers, bool whole);
 
 // Model on the servers of a run, as its leader sees it. One thread.
 class ServedModel {

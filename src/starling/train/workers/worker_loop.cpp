@@ -58,6 +58,7 @@ class WorkerLoop {
   // False: the run is over.
   bool idle() {
     parts_.strategy.settle();
+    acknowledge();
     if (parts_.line.why() == PortionAnswer::Kind::end) {
       leave();
       return false;
@@ -68,7 +69,9 @@ class WorkerLoop {
   }
 
   void portion(const Batch& batch) {
-    const auto [lr, clock] = parts_.line.terms(batch.portion);
+    const auto [lr, clock, alone] = parts_.line.terms(batch.portion);
+    parts_.strategy.take_portion(batch.portion, alone);
+    acknowledge();
     clock_ = std::max(clock_, was_idle_ ? clock : 0);
     was_idle_ = false;
     if (lr != parts_.optimizer.lr()) parts_.optimizer.set_lr(lr);
@@ -91,7 +94,14 @@ class WorkerLoop {
     if (finite && result.skipped) note.not_finite = StepNote::kGradients;
     if (finite) note.weight = result.weight;
     if (finite) note.loss = result.loss * result.weight;
-    parts_.line.done(note);
+    notes_.push_back(note);
+    acknowledge();
+  }
+
+  // Done is what the servers have: what is kept back is made by others if this worker dies.
+  void acknowledge() {
+    if (parts_.strategy.keeps_back()) return;
+    for (const PortionNote& note : std::exchange(notes_, {})) parts_.line.done(note);
   }
 
   void count_exchanges() {
@@ -113,7 +123,8 @@ class WorkerLoop {
   WorkerParts parts_;
   std::vector<Tensor> buffers_;
   RankStats stats_{};
-  std::int64_t clock_ = 0;  // steps of this worker
+  std::vector<PortionNote> notes_;  // of portions that the leader has not been told of
+  std::int64_t clock_ = 0;          // steps of this worker
   bool was_idle_ = false;
 };
 

@@ -50,7 +50,7 @@ void WorkerPool::say_farewell() {
 }
 
 void WorkerPool::begin(const Start& start) {
-  if (!model_) model_ = std::make_unique<ServedModel>(options_.connect(served_tensors(start.state)));
+  if (!model_) model_ = std::make_unique<ServedModel>(options_.connect(start.state));
   model_->put(start.state);
   data::PortionGrid::Options grid = start.grid;
   grid.pieces = options_.workers;
@@ -77,10 +77,10 @@ void WorkerPool::notice_losses() {
     if (model_) model_->retire(worker);
     notes_.push_back(fmt::format("worker {} is lost: {}; the others go on with its samples", worker, why));
   }
-  const std::int64_t done = queue_.done_count();
+  const std::int64_t moves = queue_.moves();
   const auto now = std::chrono::steady_clock::now();
-  if (done != moved_at_) moved_ = now;
-  moved_at_ = done;
+  if (moves != moved_at_) moved_ = now;
+  moved_at_ = moves;
   const bool stuck = options_.deadline.count() > 0 && now - moved_ > options_.deadline;
   check(!stuck, "[train] expected progress of some worker within {:g} s, got none; still at work: workers [{}]",
         std::chrono::duration<double>(options_.deadline).count(), fmt::join(queue_.busy(), ", "));

@@ -25,7 +25,7 @@ struct WorkerPoolOptions {
   std::function<bool()> stop{};                 // polled while waiting for workers; true: throws Error; null: never
   std::shared_ptr<SharedBuffers> buffers{};     // of the first worker
   // Connects the leader with the servers of a model, once its tensors are known.
-  std::function<std::unique_ptr<dist::ps::Client>(const std::vector<dist::ps::ServedTensor>&)> connect{};
+  std::function<std::unique_ptr<dist::ps::Client>(const dist::TrainedState&)> connect{};
 };
 
 // Workers that train by themselves, as the leader of their run sees them. The leader computes nothing: it hands out
@@ -68,12 +68,12 @@ class WorkerPool {
   void resume() { queue_.resume(); }
   // The model, into tensors of these names: weights alone if no optimizer state is given.
   void fetch(const dist::TrainedState& state);
-  bool keeps_back() const { return options_.rule.n_push > 1; }  // until a pause, some of what was done
   // Tells the workers and then the servers that the run is over, however it ended. Waits some seconds for the workers.
   void close();
   // Ends the run: what each worker told, with the servers' counters beside the first one's.
   std::vector<RankSummary> finish();
 
+  dist::ps::Counters server_counters() { return model_->counters(); }  // sums over the servers; asks them
   std::vector<RankStats> stats() const { return queue_.stats(); }
   std::vector<std::string> take_notes();  // for the user: workers that were lost
   template <class F>

@@ -2,6 +2,7 @@
 
 #include "dist/ps/ps_testing.h"
 #include "starling/dist/ps/norm_exchange.h"
+#include "starling/dist/ps/served_keys.h"
 
 namespace starling::dist::ps {
 namespace {
@@ -47,7 +48,7 @@ std::vector<Tensor> even_gradients(int seed) {
 }
 
 TEST(PsNorms, OfWholeTensorsDecideTheRatesOfPieces) {
-  for (const std::string kind : {"inproc", "ipc"}) {
+  for (const std::string kind : {"inproc", "ipc", "tcp"}) {  // tcp: addresses are known after listening
     for (const std::string name : {"lars", "lamb"}) {
       SCOPED_TRACE(kind + " " + name);
       const auto net = uneven_net();
@@ -122,11 +123,41 @@ TEST(PsNorms, AreExchangedWhateverTheOrderOfWorkers) {
   }
 }
 
+// A worker that died between the pieces of a push: nobody waits for what no other server will ever get.
+TEST(PsNorms, OfALostWorkersHalfPushKeepNobodyWaiting) {
+  for (const bool lost : {true, false}) {
+    const KeyTable table(uneven_net(), 2);
+    ServedKeys half(table, 0, optimizer_named("lars"), {.workers = 2, .bound = kUnbounded});
+    const auto weights = uneven_weights();
+    for (const Key& key : table.held_by(0)) {
+      const Bytes all = share(weights[key.tensor]);
+      ASSERT_TRUE(
+          half.change({.verb = Verb::put, .key = key.id}, std::vector{Bytes{all.owner, all.data, table.bytes(key)}}));
+    }
+    const Key key = table.held_by(0)[0];
+    const Bytes gradient = share(even_gradients(0)[key.tensor]);
+    const Header push{.verb = Verb::push, .worker = 1, .key = key.id, .number = 1};
+    ASSERT_TRUE(half.change(push, std::vector{Bytes{gradient.owner, gradient.data, table.bytes(key)}}));
+    const Header read{.verb = Verb::pull, .worker = 0, .key = key.id};
+    EXPECT_FALSE(half.may_read(read)) << "server 1 has not told its sums";
+    // Control: one that leaves by itself has pushed everywhere, so its step is only on its way.
+    ASSERT_TRUE(half.change({.verb = Verb::retire, .worker = lost ? kObserver : 1, .slot = 1}, {}));
+    EXPECT_EQ(half.may_read(read), lost);
+    EXPECT_EQ(counter(half.counters(), "forgotten"), lost ? 1 : 0);
+  }
+}
+
 TEST(PsNorms, NeedTheAddressesOfAllServers) {
   const KeyTable table(uneven_net(), 2);
   const auto wire = make_wire();
-  EXPECT_THROW(Server(wire, table, {.address = "inproc://norms", .optimizer = optimizer_named("lars")}), Error);
-  EXPECT_NO_THROW(Server(wire, table, {.address = "inproc://norms", .optimizer = optimizer_named("adam")}));
+  Server lars(wire, table, {.address = "inproc://lars", .optimizer = optimizer_named("lars")});
+  EXPECT_THROW(lars.run(), Error);
+  EXPECT_THROW(lars.start(), Error);
+  EXPECT_THROW(lars.meet({"inproc://lars"}), Error);
+  Server adam(wire, table, {.address = "inproc://adam", .optimizer = optimizer_named("adam")});
+  EXPECT_NO_THROW(adam.run([] { return true; }));
+  EXPECT_THROW(Server(wire, table, {.address = "inproc://x", .is_backup = true, .optimizer = optimizer_named("lars")}),
+               Error);
   EXPECT_TRUE(needs_norms(optimizer_named("lars")) && needs_norms(optimizer_named("lamb")));
   EXPECT_FALSE(needs_norms(optimizer_named("adam")) || needs_norms(optimizer_named("sgd")) || needs_norms({}));
 }

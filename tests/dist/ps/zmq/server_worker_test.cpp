@@ -6,6 +6,7 @@
 
 #include "dist/ps/ps_testing.h"
 #include "starling/dist/comm/threads/threads_comm.h"
+#include "starling/ops/api/creation.h"
 
 namespace starling::dist::ps {
 namespace {
@@ -47,6 +48,76 @@ TEST(ServerWorker, ThatSettlesBeforeItsFirstStepHoldsUpNoOther) {
   const auto fetches = std::ranges::find(told, "fetches", &LawCounter::name);
   ASSERT_NE(fetches, told.end());
   EXPECT_EQ(fetches->value, 1) << "it fetches before its first step";
+}
+
+// One worker of two layers, whose gradients are the number of the step, from 1 on.
+class Rhythms {
+ public:
+  explicit Rhythms(const ServerRule& rule)
+      : servers_("inproc", kLayers, 2), observer_(servers_.client(-1)), rule_(rule) {
+    put_all(*observer_, {zeros({64}), zeros({8})});
+    for (const auto& layer : kLayers) {
+      weights_.push_back({layer.name, zeros(layer.type.shape)});
+      weights_.back().tensor.set_name(layer.name).set_requires_grad();
+    }
+    optimizer_ = optimizer_named("sgd")({{.parameters = {weights_[0].tensor, weights_[1].tensor}}});
+    worker_ = std::make_unique<ServerWorker>(std::move(make_thread_comms(1, {}).front()), "nexus", rule_);
+    worker_->connect_by([&](const TrainedState&) { return servers_.client(0); });
+    worker_->begin({.weights = weights_, .rule = optimizer_.get()});
+  }
+  void steps(int count) {
+    for (int s = 0; s < count; ++s) {
+      worker_->before_step(done_);
+      const auto value = static_cast<double>(done_ + 1);
+      const NamedTensor gradients[] = {{"fc.weight", full({64}, value)}, {"fc.bias", full({8}, value)}};
+      GradientStep step{.step = done_++, .weight = 1, .gradients = gradients};
+      worker_->exchange(step);
+    }
+  }
+  // What the servers hold of a layer: without an optimizer the sum of what was pushed.
+  double held(std::size_t layer) { return pull_all(*observer_)[layer].data<float>()[5]; }
+  double told(const std::string& name) const {
+    const auto all = worker_->counters();
+    const auto found = std::ranges::find(all, name, &LawCounter::name);
+    return found == all.end() ? -1 : found->value;
+  }
+  ServerWorker& worker() { return *worker_; }
+
+ private:
+  inline static const std::vector<ServedTensor> kLayers{{.name = "fc.weight", .type = {DType::f32, {64}}},
+                                                        {.name = "fc.bias", .type = {DType::f32, {8}}}};
+  ServerThreads servers_;
+  std::unique_ptr<Client> observer_;
+  ServerRule rule_;
+  std::vector<NamedTensor> weights_;
+  std::unique_ptr<optim::Optimizer> optimizer_;
+  std::unique_ptr<ServerWorker> worker_;
+  std::int64_t done_ = 0;
+};
+
+TEST(ServerWorker, PushesEachLayerAtItsRhythmAndLosesNothing) {
+  Rhythms run({.layers = {{.name = "*.weight", .every = 4}}});
+  run.steps(10);
+  EXPECT_EQ(run.held(0), 36) << "of the first 8 steps";
+  EXPECT_EQ(run.held(1), 55);
+  EXPECT_TRUE(run.worker().keeps_back());
+  run.worker().settle();
+  EXPECT_FALSE(run.worker().keeps_back());
+  EXPECT_EQ(run.held(0), 55);
+  EXPECT_EQ(run.told("pushes.fc.weight"), 3) << "10 / 4, and what is left";
+  EXPECT_EQ(run.told("pushes.fc.bias"), 10);
+}
+
+TEST(ServerWorker, ControlOfOneRhythmPushesEveryLayerAsOften) {
+  Rhythms run({.n_push = 4, .layers = {{.name = "*", .every = 1}}});
+  run.steps(10);
+  EXPECT_EQ(run.held(0), 55);
+  EXPECT_EQ(run.told("pushes.fc.weight"), 10);
+  EXPECT_EQ(run.told("pushes.fc.bias"), 10);
+}
+
+TEST(ServerWorker, RefusesAPatternThatNoLayerHas) {
+  EXPECT_THROW(Rhythms({.layers = {{.name = "conv*", .every = 4}}}), Error);
 }
 
 }  // namespace

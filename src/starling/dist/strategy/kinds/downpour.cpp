@@ -11,7 +11,7 @@ struct DownpourOptions {
   static Settings settings() {
     using O = DownpourOptions;
     return {setting("n_push", &O::n_push, "steps whose gradients are added up before they are pushed",
-                    {.min = 1, .max = 1'000'000}),
+                    {.min = 1, .max = kMostKept}),
             setting("n_fetch", &O::n_fetch,
                     "steps between two fetches of the weights; in between a worker descends by itself",
                     {.min = 1, .max = 1'000'000}),

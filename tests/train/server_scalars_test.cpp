@@ -1,0 +1,26 @@
+#include "starling/train/monitor/server_scalars.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace starling::train {
+namespace {
+
+TEST(ServerScalars, TellWhatCameSinceTheLastRecord) {
+  const dist::ps::Counters before{{"staleness.0", 4}, {"staleness.2", 1}, {"bytes_in", 1e6}, {"updates", 5}};
+  const dist::ps::Counters now{{"staleness.0", 4},  {"staleness.2", 2},   {"staleness.3", 3}, {"staleness.largest", 3},
+                               {"bytes_in", 3.5e6}, {"queue.largest", 7}, {"updates", 9}};
+  std::map<std::string, double> told;
+  for (const auto& [tag, value] : server_scalars(before, now)) told[tag] = value;
+  EXPECT_EQ(told.at("servers/staleness"), (2 + 3 * 3) / 4.0);
+  EXPECT_EQ(told.at("servers/staleness_largest"), 3);
+  EXPECT_EQ(told.at("servers/gap"), 0) << "nobody has read";
+  EXPECT_EQ(told.at("servers/queue_largest"), 7);
+  EXPECT_EQ(told.at("servers/megabytes_in"), 2.5);
+  EXPECT_EQ(told.at("servers/updates"), 4);
+  EXPECT_TRUE(server_scalars({}, {}).empty()) << "a run without servers";
+}
+
+}  // namespace
+}  // namespace starling::train
