@@ -8,6 +8,7 @@
 
 #include "starling/ops/def/attrs.h"
 #include "starling/tensor/tensor.h"
+#include "tensor_object.h"
 
 // What Python gives becomes what the library takes, in one place: every function of tensors accepts the same things.
 namespace starling::python {
