@@ -31,6 +31,14 @@ TensorLike: TypeAlias = Tensor | bool | int | float | Sequence[Any] | Array
 DTypeLike: TypeAlias = DType | str | type
 DeviceLike: TypeAlias = Device | str
 '''
+MODULE_METHODS = """\
+    def named_children(self) -> Iterator[tuple[str, ModuleBase]]: ...
+    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, ModuleBase]]: ...
+    def modules(self) -> Iterator[ModuleBase]: ...
+    def apply(self, function: Callable[[ModuleBase], Any]) -> ModuleBase: ...
+    def register_forward_pre_hook(self, hook: Callable[..., Any]) -> Any: ...
+    def register_forward_hook(self, hook: Callable[..., Any]) -> Any: ...
+"""
 TYPED = "from collections.abc import Sequence\nfrom typing import Any\n\n"
 
 
@@ -77,11 +85,37 @@ def methods_of_tensors(stub: str, names: list[str]) -> str:
         "    def __array_namespace__(self, /, *, api_version: str | None = None) -> Any: ...",
         "    def to_device(self, device: DeviceLike, /, *, stream: Any = None) -> Tensor: ...",
         "    def __complex__(self) -> complex: ...",
+        "    def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **keywords: Any) -> Any: ...",
+        "    def __array_function__(self, function: Any, types: Any, arguments: Any, keywords: Any) -> Any: ...",
+        "    def chunk(self, chunks: int, dim: int = 0) -> Any: ...",
+        "    def copy_(self, source: TensorLike) -> Tensor: ...",
+        "    def fill_(self, value: TensorLike) -> Tensor: ...",
+        "    def zero_(self) -> Tensor: ...",
+        "    def cpu(self) -> Tensor: ...",
+        "    def cuda(self, device: Any = 0) -> Tensor: ...",
+        "    def contiguous(self) -> Tensor: ...",
+        "    def t(self) -> Tensor: ...",
+        "    def dim(self) -> int: ...",
     ]
     made += [f"    def {kind}(self) -> Tensor: ..." for kind in ("float", "double", "half", "long", "int", "bool")]
+    made += [f"    def {name}_(self, other: TensorLike, *, alpha: float = 1) -> Tensor: ..." for name in ("add", "sub", "mul", "div")]
     for operator in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor"):
         made.append(f"    def __i{operator}__(self, other: TensorLike) -> Tensor: ...")
     return "\n\n".join(made)
+
+
+def with_attributes(stub: str, ops: dict) -> str:
+    """Functions that take attributes by name, with the names that there are."""
+
+    def named(found: re.Match) -> str:
+        op = ops.get(found[1])
+        if op is None:
+            return found[0]
+        taken = {part.split(":")[0].strip() for part in found[2].split(",")}
+        words = attributes_of(op, taken)
+        return f"def {found[1]}({found[2]}{', *, ' + words if words else ''}) -> {found[3]}:"
+
+    return re.sub(r"^def (\w+)\((.*?), \*\*attributes: Any\) -> (.*):", named, stub, flags=re.M)
 
 
 def compiled_part(module, names: list[str]) -> str:
@@ -89,6 +123,7 @@ def compiled_part(module, names: list[str]) -> str:
     generator.put(module)
     stub = strict(generator.get())
     stub = re.sub(r"^(from|import) .*\n", "", stub, flags=re.M)
+    stub = with_attributes(stub, module.all_ops())
     methods = methods_of_tensors(stub, [name for name in names if name not in ("reshape", "permute", "transpose", "where")])
     # Types behind these methods are the builtins, which methods of the same names hide in the class.
     begin = stub.index("class Tensor:")
@@ -98,7 +133,7 @@ def compiled_part(module, names: list[str]) -> str:
     body = body.replace("def __eq__(self, other: object) -> Any: ...", "def __eq__(self, other: object) -> Tensor: ...  # type: ignore[override]")
     body = re.sub(r"(def __ne__.*)", r"\1  # type: ignore[override]", body)
     body = re.sub(r"(?<=[:>\[|] )(float|int|bool)\b|(?<=\[)(float|int|bool)\b", lambda m: f"builtins.{m[0]}", body)
-    rest = stub[end:].replace("__array_priority__: int", "__array_priority__: builtins.int").replace("class ModuleBase:\n", "class ModuleBase:\n    _made: Any\n", 1)
+    rest = stub[end:].replace("__array_priority__: int", "__array_priority__: builtins.int").replace("class ModuleBase:\n", "class ModuleBase:\n    _made: Any\n" + MODULE_METHODS, 1)
     return "import builtins\n" + HEAD + "\n__version__: str\n" + stub[:begin] + body + rest
 
 
@@ -136,18 +171,54 @@ def typed_rules(kinds: dict, base: str, first: str, names: dict) -> str:
     module = {"Optimizer": "optim", "Schedule": "schedules", "Metric": "metrics"}[base]
     lines = [TYPED + f"from starling.{module} import {base}\n"]
     for name, (_, schema, options) in kinds.items():
-        words = options_of(schema, options)
+        words = options_of(schema, [option for option in options if base != "Optimizer" or option != "lr"])
         lines.append(f"class {names.get(name, camel(name))}({base}):")
         given = ", ".join(part for part in ("self", first, "*, " + words if words else "") if part)
         lines.append(f"    def __init__({given}) -> None: ...\n")
     return "\n".join(lines)
 
 
+def attribute_type(default) -> str:
+    """As starling/_signatures.py tells it; the two of them are compared by a test."""
+    if isinstance(default, (tuple, list)):
+        return "int | Sequence[int]"
+    return "DTypeLike" if type(default).__name__ == "DType" else type(default).__name__
+
+
+def attributes_of(op, taken: set[str]) -> str:
+    words = [f"{name}: {attribute_type(default)} = ..." for name, default in op.attributes.items()
+             if not keyword.iskeyword(name) and name not in taken]
+    return ", ".join(words)
+
+
+def arguments_of(op) -> str:
+    parts, taken, variadic = [], set(), False
+    for one in op.inputs:
+        name = one.rstrip("?").removesuffix("...")
+        taken.add(name)
+        if one.endswith("..."):
+            parts.append(f"*{name}: TensorLike | Sequence[TensorLike]")
+            variadic = True
+        else:
+            parts.append(f"{name}: TensorLike | None = None" if one.endswith("?") else f"{name}: TensorLike")
+    words = attributes_of(op, taken)
+    return ", ".join(["self", *parts, *([] if variadic or not words else ["*"]), *([words] if words else []), "**others: Any"])
+
+
 def typed_ops(module) -> str:
-    lines = [TYPED + "from starling._starling import Op\n"]
-    lines += [f"{name}: Op" + (f"  # {op.doc}" if "\n" not in op.doc else "") for name, op in sorted(module.all_ops().items())
-              if name.isidentifier() and not keyword.iskeyword(name)]
+    lines = [TYPED + "from starling._starling import DTypeLike, Op, Tensor, TensorLike\n"]
+    for name, op in sorted(module.all_ops().items()):
+        if not name.isidentifier() or keyword.iskeyword(name):
+            continue
+        result = "Tensor" if len(op.outputs) == 1 and not is_many(op) else "Any"
+        lines.append(f"class _{name}(Op):\n    def __call__({arguments_of(op)}) -> {result}: ...\n")
+        lines.append(f"{name}: _{name}" + (f"  # {op.doc}" if "\n" not in op.doc else ""))
     return "\n".join(lines) + "\n"
+
+
+def is_many(op) -> bool:
+    """Whether the one name of results stands for several, as it does where inputs of any number come out again."""
+    return op.outputs[0].endswith("s")
 
 
 def typed_networks(module) -> str:
@@ -177,7 +248,7 @@ def main(folder: pathlib.Path) -> None:
     made = {
         "_starling": compiled_part(module, methods),
         "_typed_nn": typed_layers(module),
-        "_typed_optim": typed_rules(module._optimizer_kinds(), "Optimizer", "parameters: Any", capitals),
+        "_typed_optim": typed_rules(module._optimizer_kinds(), "Optimizer", "parameters: Any, lr: float = ...", capitals),
         "_typed_schedules": typed_rules(
             module._schedule_kinds(), "Schedule", "optimizer: Any, steps: int = 0, steps_per_epoch: int = 0", {}
         ),

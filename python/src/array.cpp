@@ -186,7 +186,6 @@ void bind_arrays(nb::module_& m, nb::class_<Tensor>& tensor) {
         return nb::make_tuple(self.device().kind == DeviceKind::cuda ? 2 : 1, static_cast<int>(self.device().index));
       });
   tensor.attr("__array_priority__") = 1000;
-  tensor.attr("__array_ufunc__") = nb::none();  // NumPy leaves its operators to ours: array + tensor is a tensor
   m.def(
       "tensor",
       [](nb::handle data, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {

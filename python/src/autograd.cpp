@@ -7,6 +7,7 @@
 #include "bind.h"
 #include "convert.h"
 #include "held.h"
+#include "interruptible.h"
 #include "starling/autograd/custom_function.h"
 #include "starling/autograd/recompute.h"
 #include "starling/autograd/transforms.h"
@@ -102,7 +103,7 @@ void bind_autograd(nb::module_& m) {
         const std::vector<Tensor> of = to_tensors(outputs), by = to_tensors(inputs);
         expect_floats(of, "gradients");
         expect_floats(by, "gradients");
-        return tuple_of(gradients(of, by, given_seeds, {create_graph, allow_unused}));
+        return tuple_of(without_gil([&] { return gradients(of, by, given_seeds, {create_graph, allow_unused}); }));
       },
       nb::arg("outputs"), nb::arg("inputs"), nb::arg("seeds") = nb::none(), nb::arg("create_graph") = false,
       nb::arg("allow_unused") = false, "Gradients of the outputs' sum by the inputs; .grad is not touched.");
@@ -114,28 +115,33 @@ void bind_autograd(nb::module_& m) {
     });
     const std::vector<Tensor> by = to_tensors(inputs);
     expect_floats(by, "grad");
-    auto [value, grads] = of(by);
+    const auto [value, grads] = without_gil([&] { return of(by); });
     expect_floats({value}, "grad");
     return nb::make_tuple(value, tuple_of(grads));
   });
   m.def("_vjp", [](nb::object f, nb::handle inputs) {
     const std::vector<Tensor> by = to_tensors(inputs);
     expect_floats(by, "vjp");
-    Vjp made = vjp([f = held(std::move(f))](std::span<const Tensor> in) { return called(f, in); }, by);
-    const auto pullback = nb::cpp_function(
-        [pull = made.pullback](nb::args cotangents) { return tuple_of(pull(to_tensors(cotangents))); });
+    const auto function = [f = held(std::move(f))](std::span<const Tensor> in) { return called(f, in); };
+    const Vjp made = without_gil([&] { return vjp(function, by); });
+    const auto pullback = nb::cpp_function([pull = made.pullback](nb::args given) {
+      const std::vector<Tensor> cotangents = to_tensors(given);
+      return tuple_of(without_gil([&] { return pull(cotangents); }));
+    });
     return nb::make_tuple(to_python(made.outputs), pullback);
   });
   m.def("_jvp", [](nb::object f, nb::handle inputs, nb::handle tangents) {
     const std::vector<Tensor> by = to_tensors(inputs);
     expect_floats(by, "jvp");
-    const Jvp made =
-        jvp([f = held(std::move(f))](std::span<const Tensor> in) { return called(f, in); }, by, to_tensors(tangents));
+    const std::vector<Tensor> along = to_tensors(tangents);
+    const auto function = [f = held(std::move(f))](std::span<const Tensor> in) { return called(f, in); };
+    const Jvp made = without_gil([&] { return jvp(function, by, along); });
     return nb::make_tuple(to_python(made.outputs), to_python(made.tangents));
   });
   m.def("_recompute", [](nb::object f, nb::handle inputs) {
-    return to_python(
-        recompute([f = held(std::move(f))](std::span<const Tensor> in) { return called(f, in); }, to_tensors(inputs)));
+    const std::vector<Tensor> by = to_tensors(inputs);
+    const auto function = [f = held(std::move(f))](std::span<const Tensor> in) { return called(f, in); };
+    return to_python(without_gil([&] { return recompute(function, by); }));
   });
   nb::class_<PyContext>(m, "FunctionContext", "What a function keeps from its forward for its backward pass.")
       .def(
@@ -149,8 +155,9 @@ void bind_autograd(nb::module_& m) {
         return called_with(f, context, in);
       };
     };
-    return to_python(
-        custom_function(to_tensors(inputs), {.name = name, .forward = pass(forward), .backward = pass(backward)}));
+    const std::vector<Tensor> by = to_tensors(inputs);
+    const CustomFunction own{.name = name, .forward = pass(forward), .backward = pass(backward)};
+    return to_python(without_gil([&] { return custom_function(by, own); }));
   });
 }
 

@@ -3,6 +3,7 @@
 #include <nanobind/nanobind.h>
 
 #include "starling/tensor/tensor.h"
+#include "tensor_object.h"
 
 // Bindings of the library, a file per subject; the package python/starling gives them their Python face.
 namespace starling::python {

@@ -10,6 +10,7 @@
 #include "bind.h"
 #include "convert.h"
 #include "held.h"
+#include "interruptible.h"
 #include "ranks.h"
 #include "starling/base/error.h"
 #include "starling/graph/printer.h"
@@ -33,14 +34,12 @@ class PyProgram {
             "[compile] expected arguments without gradient, since a program's results have none: compile the function "
             "that takes the gradient, compile(grad(f)), or pass x.detach()");
     }
-    TensorList out;
-    {
-      // Calls of several threads follow one another, from the first, which traces. Whoever waits does so without the
-      // GIL.
-      const nb::gil_scoped_release release;
+    // Calls of several threads follow one another, from the first, which traces. Whoever waits does so without the GIL.
+    const auto run = [&] {
       const std::scoped_lock turn(mutex_);
-      out = ranks_.comm ? function_.call(in, {rows_of_all(ranks_, own_rows(in))}) : function_.call(in);
-    }
+      return ranks_.comm ? function_.call(in, {rows_of_all(ranks_, own_rows(in))}) : function_.call(in);
+    };
+    const TensorList out = without_gil(run, ranks_.comm ? ranks_.comm.get() : comm_of_thread());
     nb::list results;
     for (const auto& tensor : out) results.append(tensor);
     return results;

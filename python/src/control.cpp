@@ -5,6 +5,7 @@
 #include "bind.h"
 #include "convert.h"
 #include "held.h"
+#include "interruptible.h"
 
 // Control flow over flat lists of tensors; starling/control.py gives them structure.
 namespace starling::python {
@@ -30,16 +31,16 @@ Branch branch(nb::object f) {
 }
 
 TensorList looped(nb::object condition, nb::object body, nb::handle state, std::int64_t max_trips) {
-  return while_loop(
-      [f = held(std::move(condition))](const TensorList& now) {
-        const nb::gil_scoped_acquire gil;
-        return to_tensor((*f)(list_of(now)));
-      },
-      [f = held(std::move(body))](const TensorList& now) {
-        const nb::gil_scoped_acquire gil;
-        return flat((*f)(list_of(now)));
-      },
-      flat(state), {.max_trips = max_trips});
+  const auto holds = [f = held(std::move(condition))](const TensorList& now) {
+    const nb::gil_scoped_acquire gil;
+    return to_tensor((*f)(list_of(now)));
+  };
+  const auto next = [f = held(std::move(body))](const TensorList& now) {
+    const nb::gil_scoped_acquire gil;
+    return flat((*f)(list_of(now)));
+  };
+  const TensorList first = flat(state);
+  return without_gil([&] { return while_loop(holds, next, first, {.max_trips = max_trips}); });
 }
 
 std::pair<TensorList, TensorList> scanned(nb::object body, nb::handle carry, nb::handle xs) {
@@ -48,7 +49,8 @@ std::pair<TensorList, TensorList> scanned(nb::object body, nb::handle carry, nb:
     const nb::object both = (*f)(list_of(now), list_of(x));
     return std::pair{flat(both[0]), flat(both[1])};
   };
-  return scan(one, flat(carry), flat(xs));
+  const TensorList first = flat(carry), slices = flat(xs);
+  return without_gil([&] { return scan(one, first, slices); });
 }
 
 }  // namespace
@@ -57,7 +59,8 @@ void bind_control(nb::module_& m) {
   m.def(
       "_cond",
       [](const Arg& predicate, nb::object then, nb::object otherwise) {
-        return list_of(cond(predicate.tensor, branch(std::move(then)), branch(std::move(otherwise))));
+        const Branch one = branch(std::move(then)), other = branch(std::move(otherwise));
+        return list_of(without_gil([&] { return cond(predicate.tensor, one, other); }));
       },
       nb::arg("predicate"), nb::arg("then"), nb::arg("otherwise"));
   m.def(

@@ -8,6 +8,7 @@
 
 #include "starling/ops/def/attrs.h"
 #include "starling/tensor/tensor.h"
+#include "tensor_object.h"
 
 // Conversion from Python's values to the library's, in one place: every function of tensors accepts the same things.
 namespace starling::python {

@@ -2,7 +2,6 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
-#include <unistd.h>
 
 #include <cstring>
 
@@ -10,10 +9,10 @@
 #include "convert.h"
 #include "dense.h"
 #include "held.h"
+#include "loader.h"
 #include "starling/base/error.h"
 #include "starling/data/datasets/dataset.h"
 #include "starling/data/formats/safetensors.h"
-#include "starling/data/loading/loader.h"
 #include "starling/data/source.h"
 #include "starling/tensor/bytes.h"
 
@@ -75,30 +74,6 @@ data::DataSplits read_source(const std::string& options) {
   const nb::gil_scoped_release release;
   return chosen.make()();
 }
-
-// A loader whose threads may ask Python for samples: they are waited for without the GIL. In a forked process there are
-// no such threads, and what they held stays held: there a loader is let go of, not ended.
-struct PyLoader {
-  std::unique_ptr<Loader> loader;
-  pid_t owner = ::getpid();
-
-  Loader& get() const {
-    check(loader != nullptr, "[data] expected a loader that was not stopped");
-    check(::getpid() == owner,
-          "[data] expected a loader of this process, got one of the process that it was forked from");
-    return *loader;
-  }
-  void stop() {
-    if (::getpid() != owner) return static_cast<void>(loader.release());
-    const nb::gil_scoped_release release;
-    loader.reset();
-  }
-  ~PyLoader() {
-    if (loader) stop();
-  }
-  PyLoader(std::unique_ptr<Loader> made) : loader(std::move(made)) {}
-  PyLoader(const PyLoader&) = delete;
-};
 
 // To the beginning of the next epoch, where a loop was left before the end of this one.
 void begin_epoch(Loader& loader) {

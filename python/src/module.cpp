@@ -1,4 +1,5 @@
 #include "bind.h"
+#include "foreign_lock.h"
 #include "user_line.h"
 
 NB_MODULE(_starling, m) {
@@ -7,6 +8,7 @@ NB_MODULE(_starling, m) {
   nb::set_leak_warnings(false);  // dtypes live as long as the process, which the interpreter's end would call a leak
   m.doc() = "The compiled part of starling: import starling instead.";
   name_lines_of_python();
+  let_kernels_release_the_gil();
   bind_types(m);
   bind_tensor(m);
   bind_op_table(m);

@@ -10,6 +10,8 @@
 #include "bind.h"
 #include "convert.h"
 #include "described.h"
+#include "held.h"
+#include "interruptible.h"
 #include "starling/nn/attention.h"
 #include "starling/nn/declared.h"
 #include "starling/nn/layer_kinds.h"
@@ -113,8 +115,8 @@ nb::dict named(const nn::NamedTensors& tensors) {
 nb::object called(nn::Module& self, nb::args xs) {
   std::vector<Tensor> in;
   for (nb::handle x : xs) in.push_back(x.is_none() ? Tensor() : to_tensor(x));
-  if (in.size() == 1) return nb::cast(self(in[0]));
-  return to_python(self(std::span<const Tensor>(in)));
+  if (in.size() == 1) return nb::cast(without_gil([&] { return self(in[0]); }));
+  return to_python(without_gil([&] { return self(std::span<const Tensor>(in)); }));
 }
 
 nn::LoadReport load(nn::Module& self, nb::dict state, bool strict) {
@@ -123,6 +125,29 @@ nn::LoadReport load(nn::Module& self, nb::dict state, bool strict) {
     tensors.emplace_back(expect_text(name, "[load_state_dict] expected names as keys"),
                          to_tensor(value, std::nullopt, true));
   return self.load_state(tensors, {.strict = strict});
+}
+
+nb::tuple tuple_of(std::span<const Tensor> tensors) {
+  nb::list all;
+  for (const Tensor& tensor : tensors) all.append(tensor.defined() ? nb::cast(tensor) : nb::none());
+  return nb::tuple(all);
+}
+
+// before(inputs) and after(inputs, outputs) of a layer of the library look on: what they return is not used.
+int add_hooks(nn::Module& self, nb::object before, nb::object after) {
+  nn::CallHooks hooks;
+  if (!before.is_none())
+    hooks.before = [f = held(std::move(before))](nn::Module&, std::span<const Tensor> in) {
+      const nb::gil_scoped_acquire gil;
+      (*f)(tuple_of(in));
+    };
+  if (!after.is_none())
+    hooks.after = [f = held(std::move(after))](nn::Module&, std::span<const Tensor> in, std::span<const Tensor> out) {
+      const nb::gil_scoped_acquire gil;
+      const nb::tuple results = tuple_of(out);
+      (*f)(tuple_of(in), out.size() == 1 ? nb::object(results[0]) : nb::object(results));
+    };
+  return self.add_hooks(std::move(hooks));
 }
 
 void bind_module(nb::module_& m) {
@@ -181,6 +206,8 @@ void bind_module(nb::module_& m) {
                      for (const auto& [name, child] : self.children()) children[name.c_str()] = child;
                      return children;
                    })
+      .def("_add_hooks", &add_hooks, nb::arg("before").none(), nb::arg("after").none())
+      .def("_remove_hooks", &nn::Module::remove_hooks, nb::arg("number"))
       .def_prop_rw("name", &nn::Module::name, &nn::Module::set_name)
       .def_prop_ro("kind", &nn::Module::kind)
       .def("__repr__",
@@ -201,10 +228,30 @@ void bind_module(nb::module_& m) {
 
 nn::Sizes sizes(const Shape& shape) { return {shape}; }
 
+// An argument under PyTorch's name for it, as a layer of this kind has it.
+using Words = std::vector<std::pair<std::string_view, const char*>>;
+template <class Argument>
+Argument in_words(Argument argument, const Words& words) {
+  for (const auto& [ours, theirs] : words) {
+    if (argument.name_ == ours) argument.name_ = theirs;
+  }
+  return argument;
+}
+
+// Options by our names, or all of them by PyTorch's.
+template <class Layer, class F, class... Arguments>
+void def_layer(nb::class_<Layer, nn::Module>& layer, F make, const Words& words, const Arguments&... arguments) {
+  layer.def("__init__", make, arguments...);
+  layer.def("__init__", make, in_words(arguments, words)...);
+}
+
+Words conv_words() { return {{"inputs", "in_channels"}, {"outputs", "out_channels"}, {"kernel", "kernel_size"}}; }
+
 template <class Layer>
 void bind_conv(nb::module_& m, const char* name) {
-  nb::class_<Layer, nn::Module>(m, name).def(
-      "__init__",
+  nb::class_<Layer, nn::Module> layer(m, name);
+  def_layer(
+      layer,
       [](Layer* self, std::int64_t in, std::int64_t out, const Shape& kernel, const Shape& stride, const Shape& padding,
          const Shape& dilation, std::int64_t groups, bool bias) {
         new (self) Layer({.in = in,
@@ -217,14 +264,15 @@ void bind_conv(nb::module_& m, const char* name) {
                           .dilation = sizes(dilation)});
         remember(self, in, out, kernel, stride, padding, dilation, groups, bias);
       },
-      nb::arg("inputs"), nb::arg("outputs"), nb::arg("kernel"), nb::arg("stride") = Shape{1},
+      conv_words(), nb::arg("inputs"), nb::arg("outputs"), nb::arg("kernel"), nb::arg("stride") = Shape{1},
       nb::arg("padding") = Shape{0}, nb::arg("dilation") = Shape{1}, nb::arg("groups") = 1, nb::arg("bias") = true);
 }
 
 template <class Layer>
 void bind_conv_transpose(nb::module_& m, const char* name) {
-  nb::class_<Layer, nn::Module>(m, name).def(
-      "__init__",
+  nb::class_<Layer, nn::Module> layer(m, name);
+  def_layer(
+      layer,
       [](Layer* self, std::int64_t in, std::int64_t out, const Shape& kernel, const Shape& stride, const Shape& padding,
          const Shape& output_padding, std::int64_t groups, bool bias) {
         new (self) Layer({.in = in,
@@ -237,15 +285,16 @@ void bind_conv_transpose(nb::module_& m, const char* name) {
                           .bias = bias});
         remember(self, in, out, kernel, stride, padding, output_padding, groups, bias);
       },
-      nb::arg("inputs"), nb::arg("outputs"), nb::arg("kernel"), nb::arg("stride") = Shape{1},
+      conv_words(), nb::arg("inputs"), nb::arg("outputs"), nb::arg("kernel"), nb::arg("stride") = Shape{1},
       nb::arg("padding") = Shape{0}, nb::arg("output_padding") = Shape{0}, nb::arg("groups") = 1,
       nb::arg("bias") = true);
 }
 
 template <class Layer>
 void bind_batch_norm(nb::module_& m, const char* name) {
-  nb::class_<Layer, nn::Module>(m, name).def(
-      "__init__",
+  nb::class_<Layer, nn::Module> layer(m, name);
+  def_layer(
+      layer,
       [](Layer* self, std::int64_t channels, double eps, double momentum, bool affine, bool global_statistics) {
         new (self) Layer({.channels = channels,
                           .eps = eps,
@@ -254,14 +303,15 @@ void bind_batch_norm(nb::module_& m, const char* name) {
                           .affine = affine});
         remember(self, channels, eps, momentum, affine, global_statistics);
       },
-      nb::arg("channels"), nb::arg("eps") = 1e-5, nb::arg("momentum") = 0.1, nb::arg("affine") = true,
-      nb::arg("global_statistics") = false);
+      Words{{"channels", "num_features"}}, nb::arg("channels"), nb::arg("eps") = 1e-5, nb::arg("momentum") = 0.1,
+      nb::arg("affine") = true, nb::arg("global_statistics") = false);
 }
 
 template <class Layer>
 void bind_recurrent(nb::module_& m, const char* name) {
-  nb::class_<Layer, nn::Module>(m, name).def(
-      "__init__",
+  nb::class_<Layer, nn::Module> layer(m, name);
+  def_layer(
+      layer,
       [](Layer* self, std::int64_t in, std::int64_t hidden, std::int64_t layers, bool bidirectional, double dropout,
          bool batch_first, bool bias) {
         new (self) Layer({.in = in,
@@ -273,20 +323,22 @@ void bind_recurrent(nb::module_& m, const char* name) {
                           .bias = bias});
         remember(self, in, hidden, layers, bidirectional, dropout, batch_first, bias);
       },
-      nb::arg("inputs"), nb::arg("hidden"), nb::arg("layers") = 1, nb::arg("bidirectional") = false,
-      nb::arg("dropout") = 0.0, nb::arg("batch_first") = false, nb::arg("bias") = true);
+      Words{{"inputs", "input_size"}, {"hidden", "hidden_size"}, {"layers", "num_layers"}}, nb::arg("inputs"),
+      nb::arg("hidden"), nb::arg("layers") = 1, nb::arg("bidirectional") = false, nb::arg("dropout") = 0.0,
+      nb::arg("batch_first") = false, nb::arg("bias") = true);
 }
 
 void bind_layers(nb::module_& m) {
-  nb::class_<nn::Linear, nn::Module>(m, "Linear")
-      .def(
-          "__init__",
-          [](nn::Linear* self, std::int64_t in, std::int64_t out, bool bias) {
-            new (self) nn::Linear({.in = in, .out = out, .bias = bias});
-            remember(self, in, out, bias);
-          },
-          nb::arg("inputs"), nb::arg("outputs"), nb::arg("bias") = true)
-      .def_prop_ro("weight", &nn::Linear::weight);
+  nb::class_<nn::Linear, nn::Module> linear(m, "Linear");
+  def_layer(
+      linear,
+      [](nn::Linear* self, std::int64_t in, std::int64_t out, bool bias) {
+        new (self) nn::Linear({.in = in, .out = out, .bias = bias});
+        remember(self, in, out, bias);
+      },
+      Words{{"inputs", "in_features"}, {"outputs", "out_features"}}, nb::arg("inputs"), nb::arg("outputs"),
+      nb::arg("bias") = true);
+  linear.def_prop_ro("weight", &nn::Linear::weight);
   bind_conv<nn::Conv1d>(m, "Conv1d");
   bind_conv<nn::Conv2d>(m, "Conv2d");
   bind_conv<nn::Conv3d>(m, "Conv3d");
@@ -299,40 +351,43 @@ void bind_layers(nb::module_& m) {
   bind_recurrent<nn::Rnn>(m, "Rnn");
   bind_recurrent<nn::Gru>(m, "Gru");
   bind_recurrent<nn::Lstm>(m, "Lstm");
-  nb::class_<nn::LayerNorm, nn::Module>(m, "LayerNorm")
-      .def(
-          "__init__",
-          [](nn::LayerNorm* self, const Shape& width, double eps, bool affine, bool bias) {
-            new (self) nn::LayerNorm({.width = sizes(width), .eps = eps, .affine = affine, .bias = bias});
-            remember(self, width, eps, affine, bias);
-          },
-          nb::arg("width"), nb::arg("eps") = 1e-5, nb::arg("affine") = true, nb::arg("bias") = true);
-  nb::class_<nn::RmsNorm, nn::Module>(m, "RmsNorm")
-      .def(
-          "__init__",
-          [](nn::RmsNorm* self, const Shape& width, double eps) {
-            new (self) nn::RmsNorm({.width = sizes(width), .eps = eps});
-            remember(self, width, eps);
-          },
-          nb::arg("width"), nb::arg("eps") = 1e-5);
-  nb::class_<nn::GroupNorm, nn::Module>(m, "GroupNorm")
-      .def(
-          "__init__",
-          [](nn::GroupNorm* self, std::int64_t groups, std::int64_t channels, double eps) {
-            new (self) nn::GroupNorm({.groups = groups, .channels = channels, .eps = eps});
-            remember(self, groups, channels, eps);
-          },
-          nb::arg("groups"), nb::arg("channels"), nb::arg("eps") = 1e-5);
-  nb::class_<nn::Embedding, nn::Module>(m, "Embedding")
-      .def(
-          "__init__",
-          [](nn::Embedding* self, std::int64_t vocabulary, std::int64_t width, std::optional<std::int64_t> padding,
-             bool sparse) {
-            new (self) nn::Embedding({.vocabulary = vocabulary, .width = width, .padding = padding, .sparse = sparse});
-            remember(self, vocabulary, width, padding, sparse);
-          },
-          nb::arg("vocabulary"), nb::arg("width"), nb::arg("padding") = nb::none(), nb::arg("sparse") = false)
-      .def_prop_ro("weight", &nn::Embedding::weight);
+  nb::class_<nn::LayerNorm, nn::Module> layerNorm(m, "LayerNorm");
+  def_layer(
+      layerNorm,
+      [](nn::LayerNorm* self, const Shape& width, double eps, bool affine, bool bias) {
+        new (self) nn::LayerNorm({.width = sizes(width), .eps = eps, .affine = affine, .bias = bias});
+        remember(self, width, eps, affine, bias);
+      },
+      Words{{"width", "normalized_shape"}, {"affine", "elementwise_affine"}}, nb::arg("width"), nb::arg("eps") = 1e-5,
+      nb::arg("affine") = true, nb::arg("bias") = true);
+  nb::class_<nn::RmsNorm, nn::Module> rmsNorm(m, "RmsNorm");
+  def_layer(
+      rmsNorm,
+      [](nn::RmsNorm* self, const Shape& width, double eps) {
+        new (self) nn::RmsNorm({.width = sizes(width), .eps = eps});
+        remember(self, width, eps);
+      },
+      Words{{"width", "normalized_shape"}}, nb::arg("width"), nb::arg("eps") = 1e-5);
+  nb::class_<nn::GroupNorm, nn::Module> groupNorm(m, "GroupNorm");
+  def_layer(
+      groupNorm,
+      [](nn::GroupNorm* self, std::int64_t groups, std::int64_t channels, double eps) {
+        new (self) nn::GroupNorm({.groups = groups, .channels = channels, .eps = eps});
+        remember(self, groups, channels, eps);
+      },
+      Words{{"groups", "num_groups"}, {"channels", "num_channels"}}, nb::arg("groups"), nb::arg("channels"),
+      nb::arg("eps") = 1e-5);
+  nb::class_<nn::Embedding, nn::Module> embedding(m, "Embedding");
+  def_layer(
+      embedding,
+      [](nn::Embedding* self, std::int64_t vocabulary, std::int64_t width, std::optional<std::int64_t> padding,
+         bool sparse) {
+        new (self) nn::Embedding({.vocabulary = vocabulary, .width = width, .padding = padding, .sparse = sparse});
+        remember(self, vocabulary, width, padding, sparse);
+      },
+      Words{{"vocabulary", "num_embeddings"}, {"width", "embedding_dim"}, {"padding", "padding_idx"}},
+      nb::arg("vocabulary"), nb::arg("width"), nb::arg("padding") = nb::none(), nb::arg("sparse") = false);
+  embedding.def_prop_ro("weight", &nn::Embedding::weight);
   nb::class_<nn::Dropout, nn::Module>(m, "Dropout")
       .def(
           "__init__",
@@ -341,17 +396,16 @@ void bind_layers(nb::module_& m) {
             remember(self, p);
           },
           nb::arg("p") = 0.5);
-  nb::class_<nn::MultiHeadAttention, nn::Module>(m, "MultiHeadAttention")
-      .def(
-          "__init__",
-          [](nn::MultiHeadAttention* self, std::int64_t width, std::int64_t heads, bool causal, bool bias,
-             double dropout) {
-            new (self) nn::MultiHeadAttention(
-                {.width = width, .heads = heads, .causal = causal, .bias = bias, .dropout = dropout});
-            remember(self, width, heads, causal, bias, dropout);
-          },
-          nb::arg("width"), nb::arg("heads"), nb::arg("causal") = false, nb::arg("bias") = true,
-          nb::arg("dropout") = 0.0);
+  nb::class_<nn::MultiHeadAttention, nn::Module> multiHeadAttention(m, "MultiHeadAttention");
+  def_layer(
+      multiHeadAttention,
+      [](nn::MultiHeadAttention* self, std::int64_t width, std::int64_t heads, bool causal, bool bias, double dropout) {
+        new (self) nn::MultiHeadAttention(
+            {.width = width, .heads = heads, .causal = causal, .bias = bias, .dropout = dropout});
+        remember(self, width, heads, causal, bias, dropout);
+      },
+      Words{{"width", "embed_dim"}, {"heads", "num_heads"}}, nb::arg("width"), nb::arg("heads"),
+      nb::arg("causal") = false, nb::arg("bias") = true, nb::arg("dropout") = 0.0);
 }
 
 void bind_kinds(nb::module_& m) {

@@ -70,7 +70,8 @@ nb::dict attributes(const PyOp& self) {
 }  // namespace
 
 void bind_op_table(nb::module_& m) {
-  nb::class_<PyOp>(m, "Op", "An op of the registry, called with tensors and, by name, its attributes.")
+  nb::class_<PyOp>(m, "Op", nb::dynamic_attr(),
+                   "An op of the registry, called with tensors and, by name, its attributes.")
       .def("__call__", &call, nb::arg("inputs"), nb::arg("attributes"))
       .def_prop_ro("name", [](const PyOp& self) { return self.def->name; })
       .def_prop_ro("doc", [](const PyOp& self) { return self.def->doc; })

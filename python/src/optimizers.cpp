@@ -9,6 +9,7 @@
 #include "bind.h"
 #include "convert.h"
 #include "described.h"
+#include "interruptible.h"
 #include "starling/nn/state.h"
 #include "starling/optim/clip.h"
 #include "starling/optim/optimizer_kinds.h"
@@ -66,14 +67,23 @@ std::vector<optim::ParameterGroup> groups_of(nb::handle parameters) {
 void bind_optimizers(nb::module_& m) {
   nb::class_<optim::Optimizer>(m, "OptimizerBase")
       .def(
-          "step",
-          [](optim::Optimizer& self) {
-            const nb::gil_scoped_release release;
-            self.step();
-          },
+          "step", [](optim::Optimizer& self) { without_gil([&] { self.step(); }); },
           "Updates every parameter that has a gradient, and empties the gradients.")
       .def_prop_rw("lr", &optim::Optimizer::lr, &optim::Optimizer::set_lr)
       .def("parameters", &optim::Optimizer::parameters)
+      .def("groups",
+           [](const optim::Optimizer& self) {
+             nb::list groups;
+             for (const auto& group : self.groups()) {
+               nb::dict one;
+               one["params"] = nb::cast(group.parameters);
+               one["lr"] = self.lr() * group.lr_scale;
+               one["lr_scale"] = group.lr_scale;
+               one["weight_decay"] = group.weight_decay ? nb::cast(*group.weight_decay) : nb::none();
+               groups.append(one);
+             }
+             return groups;
+           })
       .def("state_dict",
            [](const optim::Optimizer& self) {
              nb::dict state;
@@ -114,7 +124,10 @@ void bind_optimizers(nb::module_& m) {
   });
   m.def(
       "clip_norm",
-      [](nb::handle parameters, double most) { return optim::clip_gradient_norm(to_tensors(parameters), most); },
+      [](nb::handle parameters, double most) {
+        const std::vector<Tensor> all = to_tensors(parameters);
+        return without_gil([&] { return optim::clip_gradient_norm(all, most); });
+      },
       nb::arg("parameters"), nb::arg("most"),
       "Scales all gradients together so that their norm is at most this; returns the norm before.");
 }

@@ -6,12 +6,17 @@
 
 #include "define.h"
 #include "described.h"
+#include "interruptible.h"
 #include "signals.h"
+#include "starling/base/as_rank.h"
 #include "starling/base/error.h"
+#include "starling/dist/comm/checking/checking_comm.h"
 #include "starling/dist/comm/comm_scope.h"
+#include "starling/dist/comm/threads/threads_comm.h"
 #include "starling/dist/launch/world.h"
 #include "starling/dist/strategy/allreduce.h"
 #include "starling/dist/strategy/data_parallel.h"
+#include "starling/dist/strategy/server_rule.h"
 #include "starling/dist/strategy/strategy_kinds.h"
 #include "starling/nn/module.h"
 #include "starling/ops/api/comm.h"
@@ -29,6 +34,35 @@ struct Joined {
 std::unique_ptr<Joined>& joined() {
   static std::unique_ptr<Joined> world;
   return world;
+}
+
+// A rank that is a thread of this process, for as long as its `with` block lasts.
+struct ThreadRank {
+  std::shared_ptr<Comm> comm;
+  std::unique_ptr<CommScope> scope{};
+  std::unique_ptr<AsRank> named{};
+};
+ThreadRank*& rank_of_thread() {
+  thread_local ThreadRank* own = nullptr;
+  return own;
+}
+
+void enter(ThreadRank& self) {
+  check(!self.scope && !rank_of_thread(), "[dist] expected a thread that is no rank yet");
+  self.scope = std::make_unique<CommScope>(*self.comm);
+  self.named = std::make_unique<AsRank>(self.comm->rank());
+  rank_of_thread() = &self;
+}
+
+// Why: of what ended the block, so that the others, which would wait, end too; empty: it is done.
+void leave(ThreadRank& self, const std::string& why) {
+  if (!why.empty()) {
+    const nb::gil_scoped_release release;
+    self.comm->abort(why);
+  }
+  rank_of_thread() = nullptr;
+  self.named.reset();
+  self.scope.reset();
 }
 
 Joined& expect_joined() {
@@ -70,23 +104,15 @@ nb::object begin(nb::object self, nb::object net, nb::object optimizer) {
   auto& module = expect_instance<nn::Module>(net, "[dist] expected a module as the network");
   const nb::object rule = nb::hasattr(optimizer, "base") ? nb::object(optimizer.attr("base")) : optimizer;
   auto& updates = expect_instance<optim::Optimizer>(rule, "[dist] expected an optimizer of starling.optim");
-  {
-    const nb::gil_scoped_release release;
+  without_gil([&] {
     ranks->begin({.weights = named(module.named_parameters()),
                   .buffers = named(module.named_buffers()),
                   .optimizer = named(updates.state()),
                   .rule = &updates});
-  }
+  });
   strategy.net = held(std::move(net));
   strategy.optimizer = held(rule);
   return self;
-}
-
-// Waits for other ranks let Python's other threads run.
-template <class F>
-Tensor alone_from_python(F&& exchange) {
-  const nb::gil_scoped_release release;
-  return exchange();
 }
 
 }  // namespace
@@ -96,7 +122,12 @@ PyStrategy strategy_from(nb::handle given) {
   return expect_instance<PyStrategy>(given, "[compile] expected a strategy, such as starling.dist.allreduce()");
 }
 
-std::shared_ptr<Comm> world_comm() { return expect_joined().world.comm; }
+std::shared_ptr<Comm> world_comm() { return rank_of_thread() ? rank_of_thread()->comm : expect_joined().world.comm; }
+
+Comm* comm_of_thread() {
+  if (rank_of_thread()) return rank_of_thread()->comm.get();
+  return joined() ? joined()->world.comm.get() : nullptr;
+}
 
 std::int64_t rows_of_all(const PyStrategy& strategy, std::int64_t own) {
   std::int64_t total = 0;
@@ -139,41 +170,54 @@ void bind_ranks(nb::module_& m) {
         if (joined()) joined()->world.report_failure(why);
       },
       nb::arg("why"));
-  m.def("_dist_joined", [] { return joined() != nullptr; });
-  m.def("_dist_rank", [] { return expect_joined().world.info.rank; });
-  m.def("_dist_size", [] { return expect_joined().world.info.world; });
-  m.def("_dist_backend", [] { return expect_joined().world.backend; });
+  m.def("_dist_joined", [] { return rank_of_thread() || joined() != nullptr; });
+  m.def("_dist_rank", [] { return world_comm()->rank(); });
+  m.def("_dist_size", [] { return world_comm()->size(); });
+  m.def("_dist_backend", [] { return rank_of_thread() ? std::string("threads") : expect_joined().world.backend; });
+  nb::class_<ThreadRank>(m, "ThreadRank", "A rank that is a thread: with rank: ...")
+      .def("enter", &enter)
+      .def("leave", &leave, nb::arg("why"));
+  m.def(
+      "_dist_threads",
+      [](int ranks) {
+        nb::list all;
+        for (auto& comm : make_thread_comms(ranks))
+          all.append(nb::cast(ThreadRank{.comm = dist::make_checking(std::move(comm))}));
+        return all;
+      },
+      nb::arg("ranks"));
   m.def(
       "all_reduce",
       [](const Arg& x, const std::string& reduce) {
-        return alone_from_python([&] { return all_reduce(x.tensor, {.reduce = Symbol(reduce)}); });
+        return without_gil([&] { return all_reduce(x.tensor, {.reduce = Symbol(reduce)}); });
       },
       nb::arg("x"), nb::arg("reduce") = "sum", "The reduction of every rank's x, on every rank.");
   m.def(
       "broadcast",
-      [](const Arg& x, std::int64_t root) {
-        return alone_from_python([&] { return broadcast(x.tensor, {.root = root}); });
-      },
+      [](const Arg& x, std::int64_t root) { return without_gil([&] { return broadcast(x.tensor, {.root = root}); }); },
       nb::arg("x"), nb::arg("root") = 0, "The root's x, on every rank.");
   m.def(
       "all_gather",
-      [](const Arg& x, std::int64_t rows) {
-        return alone_from_python([&] { return all_gather(x.tensor, {.rows = rows}); });
-      },
+      [](const Arg& x, std::int64_t rows) { return without_gil([&] { return all_gather(x.tensor, {.rows = rows}); }); },
       nb::arg("x"), nb::arg("rows") = -1, "The rows of all ranks in rank order, on every rank.");
   m.def(
-      "reduce_scatter", [](const Arg& x) { return alone_from_python([&] { return reduce_scatter(x.tensor); }); },
+      "reduce_scatter", [](const Arg& x) { return without_gil([&] { return reduce_scatter(x.tensor); }); },
       nb::arg("x"), "This rank's rows of the sum of every rank's x.");
   m.def(
-      "all_to_all", [](const Arg& x) { return alone_from_python([&] { return all_to_all(x.tensor); }); }, nb::arg("x"),
+      "all_to_all", [](const Arg& x) { return without_gil([&] { return all_to_all(x.tensor); }); }, nb::arg("x"),
       "Piece d of the rows to rank d.");
   m.def("_strategy_kinds", [] { return described(dist::strategy_kinds()); });
   m.def("_make_strategy", [](const std::string& kind, const std::string& options) {
-    const auto& comm = expect_joined().world.comm;
+    const std::shared_ptr<Comm> comm = world_comm();
     const ConfigNode node = ConfigNode::parse(options, kind);
     const auto maker = dist::strategy_kinds().choose_named(kind, node, node).make();
-    const nb::gil_scoped_release release;  // ranks may meet here
-    auto made = maker(comm);
+    check(
+        dist::server_rule(maker) == nullptr,
+        "[{0}] expected a strategy of equal ranks here, got one with parameter servers, which are ranks of their own: "
+        "run it as a job, starling.train.run({{..., \"distribute\": {{\"strategy\": \"{0}\", \"workers\": 2, "
+        "\"servers\": 1}}}})",
+        kind);
+    const auto made = without_gil([&] { return maker(comm); });  // ranks may meet here
     return PyStrategy{made, comm, made->global_program()};
   });
   m.def(

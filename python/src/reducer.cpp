@@ -1,5 +1,6 @@
 #include "bind.h"
 #include "convert.h"
+#include "interruptible.h"
 #include "ranks.h"
 #include "starling/base/error.h"
 #include "starling/dist/strategy/gradient_reducer.h"
@@ -26,14 +27,10 @@ void make_reducer(PyReducer* self, nb::handle parameters, std::size_t bucket_byt
                   bool overlap) {
   std::shared_ptr<Comm> comm = world_comm();
   const std::vector<Tensor> tensors = to_tensors(parameters);
-  std::unique_ptr<GradientReducer> made;
-  {
-    const nb::gil_scoped_release release;  // ranks compare their parameters
-    made = std::make_unique<GradientReducer>(
-        *comm, tensors,
-        GradientReducerOptions{
-            .bucket_bytes = bucket_bytes, .first_bucket_bytes = first_bucket_bytes, .overlap = overlap});
-  }
+  const GradientReducerOptions options{
+      .bucket_bytes = bucket_bytes, .first_bucket_bytes = first_bucket_bytes, .overlap = overlap};
+  // Ranks compare their parameters.
+  auto made = without_gil([&] { return std::make_unique<GradientReducer>(*comm, tensors, options); });
   new (self) PyReducer{std::move(comm), std::move(made)};
 }
 
@@ -46,11 +43,7 @@ void bind_reducer(nb::module_& m) {
            nb::arg("first_bucket_bytes") = defaults.first_bucket_bytes, nb::arg("overlap") = defaults.overlap)
       .def(
           "begin", [](PyReducer& self, double samples) { self.get().begin(samples); }, nb::arg("samples"))
-      .def("finish",
-           [](PyReducer& self) {
-             const nb::gil_scoped_release release;
-             self.get().finish();
-           })
+      .def("finish", [](PyReducer& self) { without_gil([&] { self.get().finish(); }); })
       .def("give_up", &PyReducer::give_up)
       .def_prop_ro("buckets", [](const PyReducer& self) { return self.get().buckets(); })
       .def_prop_ro("left_early", [](const PyReducer& self) { return self.get().left_early(); });

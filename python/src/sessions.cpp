@@ -7,6 +7,7 @@
 #include "bind.h"
 #include "convert.h"
 #include "held.h"
+#include "interruptible.h"
 #include "starling/base/error.h"
 #include "starling/graph/builder.h"
 #include "starling/graph/parser.h"
@@ -53,11 +54,7 @@ nb::list run(Session& self, nb::handle fetches, nb::dict feeds, nb::handle targe
   for (nb::handle each : fetches) edges.push_back(edge_of(each));
   for (auto [edge, value] : feeds) fed.push_back({edge_of(edge), to_tensor(value, std::nullopt, true)});
   for (nb::handle each : targets) effects.push_back(target_of(each));
-  TensorList out;
-  {
-    const nb::gil_scoped_release release;
-    out = self.run(edges, fed, effects);
-  }
+  const TensorList out = without_gil([&] { return self.run(edges, fed, effects); });
   nb::list results;
   for (const auto& tensor : out) results.append(tensor);
   return results;

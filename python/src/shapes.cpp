@@ -18,13 +18,18 @@ namespace starling::python {
 namespace {
 
 void bind_creation(nb::module_& m) {
-  m.def("full", &full, nb::arg("shape"), nb::arg("value"), nb::arg("dtype") = DType::f32, "A tensor of one value.");
+  const auto filled = [](const Shape& shape, double value, DType dtype, Device device) {
+    const Tensor made = full(shape, value, dtype);
+    return device == made.device() ? made : to(made, device);
+  };
+  m.def("full", filled, nb::arg("shape"), nb::arg("value"), nb::arg("dtype") = DType::f32, nb::arg("device") = kCpu,
+        "A tensor of one value.");
   m.def(
-      "zeros", [](const Shape& shape, DType dtype) { return full(shape, 0, dtype); }, nb::arg("shape"),
-      nb::arg("dtype") = DType::f32);
+      "zeros", [=](const Shape& shape, DType dtype, Device device) { return filled(shape, 0, dtype, device); },
+      nb::arg("shape"), nb::arg("dtype") = DType::f32, nb::arg("device") = kCpu, "A tensor of zeros.");
   m.def(
-      "ones", [](const Shape& shape, DType dtype) { return full(shape, 1, dtype); }, nb::arg("shape"),
-      nb::arg("dtype") = DType::f32);
+      "ones", [=](const Shape& shape, DType dtype, Device device) { return filled(shape, 1, dtype, device); },
+      nb::arg("shape"), nb::arg("dtype") = DType::f32, nb::arg("device") = kCpu, "A tensor of ones.");
   m.def(
       "empty", [](const Shape& shape, DType dtype, Device device) { return empty(shape, dtype, device); },
       nb::arg("shape"), nb::arg("dtype") = DType::f32, nb::arg("device") = kCpu,

@@ -8,6 +8,7 @@
 #include "convert.h"
 #include "dense.h"
 #include "held.h"
+#include "interruptible.h"
 #include "starling/ops/api/binary.h"
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/state.h"
@@ -113,8 +114,7 @@ void bind_gradients(nb::class_<Tensor>& tensor) {
           "backward",
           [](const Tensor& self, std::optional<Tensor> gradient) {
             expect_floats({self}, "backward");
-            const nb::gil_scoped_release release;
-            gradient ? self.backward(*gradient) : self.backward();
+            without_gil([&] { gradient ? self.backward(*gradient) : self.backward(); });
           },
           nb::arg("gradient") = nb::none(), "Adds gradients to the .grad of every leaf that this tensor depends on.")
       .def("detach", &Tensor::detach, "The same memory without history.")
@@ -135,6 +135,7 @@ void bind_gradients(nb::class_<Tensor>& tensor) {
 void bind_tensor(nb::module_& m) {
   nb::class_<HookHandle>(m, "HookHandle").def("remove", &HookHandle::remove);
   nb::class_<Tensor> tensor(m, "Tensor", nb::is_weak_referenceable(), "An n-dimensional array with gradients.");
+  forget_objects_that_end(tensor);
   tensor.def_prop_ro("shape", [](const Tensor& self) { return self.shape(); })
       .def_prop_ro("dtype", &Tensor::dtype)
       .def_prop_ro("device", &Tensor::device)

@@ -8,6 +8,8 @@
 #include "convert.h"
 #include "dense.h"
 #include "held.h"
+#include "interruptible.h"
+#include "loader.h"
 #include "python_stream.h"
 #include "ranks.h"
 #include "signals.h"
@@ -172,6 +174,18 @@ PyType_Slot trainer_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(&travers
                                {Py_tp_clear, reinterpret_cast<void*>(&clear_trainer)},
                                {0, nullptr}};
 
+NonFinite non_finite_named(const std::string& name) {
+  constexpr std::pair<const char*, NonFinite> kNames[] = {{"auto", NonFinite::automatic},
+                                                          {"stop", NonFinite::stop},
+                                                          {"skip", NonFinite::skip},
+                                                          {"rollback", NonFinite::rollback},
+                                                          {"ignore", NonFinite::ignore}};
+  for (const auto& [text, value] : kNames) {
+    if (name == text) return value;
+  }
+  fail("[trainer] expected non_finite to be auto, stop, skip, rollback or ignore, got '{}'", name);
+}
+
 // Options of a trainer beside its steps, as the Python class names them.
 TrainerOptions trainer_options(nb::dict given) {
   TrainerOptions options;
@@ -180,6 +194,11 @@ TrainerOptions trainer_options(nb::dict given) {
   options.batch = nb::cast<std::int64_t>(given["batch"]);
   options.seed = nb::cast<std::int64_t>(given["seed"]);
   options.clip_norm = nb::cast<double>(given["clip_norm"]);
+  options.clip_value = nb::cast<double>(given["clip_value"]);
+  options.precision = parse_precision(nb::cast<std::string>(given["precision"]));
+  options.non_finite = non_finite_named(nb::cast<std::string>(given["non_finite"]));
+  options.evaluate_every = nb::cast<std::int64_t>(given["evaluate_every"]);
+  options.threads = nb::cast<int>(given["threads"]);
   options.folder = nb::cast<std::string>(given["folder"]);
   options.strategy = strategy_from(given["strategy"]).strategy;
   options.accumulate = nb::cast<std::int64_t>(given["accumulate"]);
@@ -237,6 +256,20 @@ nb::object fit(PyTrainer& self, std::shared_ptr<Dataset> data, std::shared_ptr<D
   return summary_of(result.summary);
 }
 
+// Batches in the order of a loader of the program's, which keeps its batch size.
+nb::object fit_loader(PyTrainer& self, PyLoader& given, std::shared_ptr<Dataset> test) {
+  check(self.trainer != nullptr, "[trainer] expected a trainer that is in use");
+  *self.signals = {};
+  Loader& loader = given.get();
+  FitResult result;
+  {
+    const nb::gil_scoped_release release;
+    result = self.trainer->fit(loader, std::shared_ptr<const Dataset>(std::move(test)));
+  }
+  self.signals->raise();
+  return summary_of(result.summary);
+}
+
 void bind_trainer(nb::module_& m) {
   nb::class_<PyTrainer>(m, "TrainerBase", nb::type_slots(trainer_slots))
       .def(
@@ -259,19 +292,19 @@ void bind_trainer(nb::module_& m) {
           },
           nb::arg("net"), nb::arg("optimizer"), nb::arg("objective"), nb::arg("callbacks"), nb::arg("options"))
       .def("fit", &fit, nb::arg("train"), nb::arg("test").none())
+      .def("fit_loader", &fit_loader, nb::arg("loader"), nb::arg("test").none())
       .def(
           "evaluate",
           [](PyTrainer& self, std::shared_ptr<Dataset> data) {
-            Evaluation evaluation;
-            {
-              const nb::gil_scoped_release release;
-              evaluation = self.trainer->evaluate(data);
-            }
-            return evaluation.metrics;
+            return without_gil([&] { return self.trainer->evaluate(data); }).metrics;
           },
           nb::arg("data"))
       .def(
-          "predict", [](PyTrainer& self, nb::handle fields) { return self.trainer->predict(to_tensors(fields)); },
+          "predict",
+          [](PyTrainer& self, nb::handle fields) {
+            const std::vector<Tensor> given = to_tensors(fields);
+            return without_gil([&] { return self.trainer->predict(given); });
+          },
           nb::arg("fields"));
 }
 
@@ -290,12 +323,7 @@ void bind_saved_model(nb::module_& m) {
           [](SavedModel& self, nb::args inputs) {
             std::vector<Tensor> in;
             for (nb::handle input : inputs) in.push_back(dense(to_tensor(input, std::nullopt, true)));
-            TensorList out;
-            {
-              const nb::gil_scoped_release release;
-              out = self.run(in);
-            }
-            return to_python(out);
+            return to_python(without_gil([&] { return self.run(in); }));
           },
           nb::arg("inputs"))
       .def_prop_ro("parameter_count", &SavedModel::parameter_count)

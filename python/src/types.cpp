@@ -6,6 +6,7 @@
 #include "convert.h"
 #include "starling/base/parallel.h"
 #include "starling/base/version.h"
+#include "starling/ops/def/argument_error.h"
 #include "starling/train/run/refusal.h"
 
 namespace starling::python {
@@ -19,7 +20,10 @@ nb::object& dtype_object(DType dtype) {
 }  // namespace
 
 void bind_types(nb::module_& m) {
-  nb::exception<Error>(m, "Error", PyExc_RuntimeError);
+  const nb::object error = nb::exception<Error>(m, "Error", PyExc_RuntimeError);
+  // What an op does not take is a ValueError, too, as in NumPy.
+  const nb::tuple bases = nb::make_tuple(error, nb::borrow(PyExc_ValueError));
+  nb::exception<ArgumentError>(m, "ArgumentError", bases);
   nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
     try {
       std::rethrow_exception(thrown);

@@ -18,9 +18,10 @@ bool is_ours(nb::handle frame) {
   return module == "starling" || module.starts_with("starling.");
 }
 
-// The line of the innermost frame that is the user's; empty on threads that do not hold the interpreter.
+// The line of the innermost frame that is the user's; empty on threads that run no Python.
 std::string user_line() try {
-  if (!python_is_there() || !PyGILState_Check()) return {};
+  if (!python_is_there() || !PyGILState_GetThisThreadState()) return {};
+  const nb::gil_scoped_acquire gil;
   const nb::error_scope kept;  // an exception may be under way
   nb::object frame = nb::borrow(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
   while (frame.is_valid() && !frame.is_none() && is_ours(frame)) frame = frame.attr("f_back");

@@ -6,6 +6,7 @@ from ._starling import *  # noqa: F401,F403 - functions of tensors, dtypes, cons
 from ._starling import (  # noqa: F401 - names that * leaves out or that type checkers should see
     DType as DType,
     Device as Device,
+    ArgumentError as ArgumentError,
     Error as Error,
     GradScope as GradScope,
     SavedModel as SavedModel,
@@ -13,9 +14,13 @@ from ._starling import (  # noqa: F401 - names that * leaves out or that type ch
     __version__ as __version__,
     dtype as dtype,
 )
+from . import _signatures
+
+globals().update(_signatures.functions_of_attributes(vars(_starling), _starling.all_ops()))
 from . import _methods  # noqa: F401 - gives Tensor its methods
+from . import _numpy  # noqa: F401 - functions of NumPy take tensors
 from ._autograd import Function as Function, enable_grad as enable_grad, no_grad as no_grad, recompute as recompute
-from ._autograd import grad as grad, jvp as jvp, value_and_grad as value_and_grad, vjp as vjp
+from ._autograd import grad as grad, hessian_vector_product as hessian_vector_product, jvp as jvp, value_and_grad as value_and_grad, vjp as vjp
 from ._names import *  # noqa: F401,F403 - names of other frameworks
 from ._compile import CompiledFunction as CompiledFunction, compile as compile
 from .control import cond as cond, scan as scan, while_loop as while_loop

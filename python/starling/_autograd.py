@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable
+from typing import Any, Callable, Iterator
 
 from . import _starling
 from ._starling import GradScope, Tensor
@@ -47,39 +47,105 @@ def enable_grad() -> _Scope:
 def _places(argnums: int | tuple[int, ...], count: int) -> tuple[int, ...]:
     places = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     for place in places:
-        if not 0 <= place < count:
+        if not -count <= place < count:
             raise ValueError(f"[grad] expected argnums within the {count} arguments, got {place}")
-    return places
+    return tuple(place % count for place in places)
 
 
-def value_and_grad(function: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
-    """A function that returns (value, gradient) of a function with one output element."""
+def _is_leaf(value: Any, top: bool) -> bool:
+    number = isinstance(value, (float, int) if top else float) and not isinstance(value, bool)
+    return number or isinstance(value, Tensor) or (hasattr(value, "__array__") and hasattr(value, "shape"))
+
+
+def _gathered(value: Any, leaves: list[Any], top: bool = True) -> Callable[[Iterator[Any], bool], Any]:
+    """The tensors and floats of nested tuples, lists and dicts; the result builds the same from others in their places.
+
+    Whatever else is there stays as it is, or, for gradients, is None.
+    """
+    if _is_leaf(value, top):
+        leaves.append(value)
+        return lambda given, gradients: next(given)
+    if isinstance(value, dict):
+        items = {key: _gathered(item, leaves, False) for key, item in value.items()}
+        return lambda given, gradients: {key: build(given, gradients) for key, build in items.items()}
+    if isinstance(value, (tuple, list)):
+        parts = [_gathered(item, leaves, False) for item in value]
+        kind: Any = type(value)
+        named = hasattr(kind, "_fields")
+
+        def build_all(given: Iterator[Any], gradients: bool) -> Any:
+            made = [build(given, gradients) for build in parts]
+            return kind(*made) if named else kind(made)
+
+        return build_all
+    if top:
+        raise TypeError(f"[grad] expected tensors, or tuples, lists and dicts of them, to take the gradient by, got {type(value).__name__}")
+    return lambda given, gradients: None if gradients else value
+
+
+def value_and_grad(function: Callable[..., Any], argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False) -> Callable[..., Any]:
+    """A function that returns (value, gradient) of a function with one output element.
+
+    Arguments may be nested in tuples, lists and dicts; the gradient is nested as its argument is. argnums: by which of the positional
+    arguments, counted from the end if negative. has_aux: the function returns (loss, more), and the value is both.
+    """
 
     @functools.wraps(function)
-    def both(*arguments: Any) -> Any:
+    def both(*arguments: Any, **keywords: Any) -> Any:
         places = _places(argnums, len(arguments))
+        leaves: list[Any] = []
+        builds = [_gathered(arguments[place], leaves) for place in places]
+        more: list[Any] = []
 
         def of_chosen(*chosen: Any) -> Any:
+            given = iter(chosen)
             all_of_them = list(arguments)
-            for place, tensor in zip(places, chosen):
-                all_of_them[place] = tensor
-            return function(*all_of_them)
+            for place, build in zip(places, builds):
+                all_of_them[place] = build(given, False)
+            result = function(*all_of_them, **keywords)
+            if not has_aux:
+                return result
+            if not isinstance(result, tuple) or len(result) != 2:
+                raise TypeError(f"[grad] expected (loss, more) from a function with has_aux, got {type(result).__name__}")
+            more[:] = [result[1]]
+            return result[0]
 
-        value, gradients = _starling._value_and_grad(of_chosen, [arguments[place] for place in places])
-        return value, gradients[0] if isinstance(argnums, int) else gradients
+        value, gradients = _starling._value_and_grad(of_chosen, leaves)
+        given = iter(gradients)
+        nested = tuple(build(given, True) for build in builds)
+        return (value, more[0]) if has_aux else value, nested[0] if isinstance(argnums, int) else nested
 
     return both
 
 
-def grad(function: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
-    """The gradient of a function with one output element, as a function: grad(grad(f)) is the second derivative."""
-    both = value_and_grad(function, argnums)
+def grad(function: Callable[..., Any], argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False) -> Callable[..., Any]:
+    """The gradient of a function with one output element, as a function: grad(grad(f)) is the second derivative.
+
+    Arguments and argnums as in value_and_grad(). has_aux: the function returns (loss, more), and the result is (gradient, more).
+    """
+    both = value_and_grad(function, argnums, has_aux=has_aux)
 
     @functools.wraps(function)
-    def gradient(*arguments: Any) -> Any:
-        return both(*arguments)[1]
+    def gradient(*arguments: Any, **keywords: Any) -> Any:
+        value, found = both(*arguments, **keywords)
+        return (found, value[1]) if has_aux else found
 
     return gradient
+
+
+def hessian_vector_product(function: Callable[[Any], Any], input: Any, vector: Any) -> Any:
+    """The second derivative of function(input), one element, times a vector that is nested as the input is."""
+    along: list[Any] = []
+    _gathered(vector, along)
+
+    def slope(x: Any) -> Any:
+        found: list[Any] = []
+        _gathered(grad(function)(x), found)
+        if len(found) != len(along):
+            raise ValueError(f"[hessian_vector_product] expected a vector nested as the input, of {len(found)} tensors, got {len(along)}")
+        return sum(((one * other).sum() for one, other in zip(found, along)), start=_starling.zeros(()))
+
+    return grad(slope)(input)
 
 
 def vjp(function: Callable[..., Any], *inputs: Any) -> Any:

@@ -7,19 +7,10 @@ part, are kept one by one.
 
 from __future__ import annotations
 
-import weakref
 from typing import Any, Iterator
 
 from . import _starling
-from ._starling import ModuleBase, PyModule, Tensor
-
-# One Python object per tensor: what pickle and deepcopy have seen before they keep as one, so that shared weights stay shared.
-_one_of_each: weakref.WeakValueDictionary[int, Tensor] = weakref.WeakValueDictionary()
-
-
-def _same_object(tensor: Tensor) -> Tensor:
-    return _one_of_each.setdefault(hash(tensor), tensor)
-
+from ._starling import ModuleBase, PyModule
 
 def _frozen(module: ModuleBase) -> bool:
     return bool(ModuleBase.parameters(module)) and not ModuleBase.trainable_parameters(module)
@@ -28,7 +19,7 @@ def _frozen(module: ModuleBase) -> bool:
 def _own(module: ModuleBase, tensors: dict[str, Any]) -> dict[str, Any]:
     """Of the tensors below a module those that are its own, by their names in it."""
     start = len(module.name) + 1 if module.name else 0
-    return {path[start:]: _same_object(tensor) for path, tensor in tensors.items() if "." not in path[start:]}
+    return {path[start:]: tensor for path, tensor in tensors.items() if "." not in path[start:]}
 
 
 def _blank(cls: Any) -> Any:

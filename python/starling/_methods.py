@@ -11,7 +11,7 @@ from ._starling import Tensor
 _METHODS = """
 abs acos all any argmax argmin argsort asin atan broadcast_to ceil clamp cos cosh cumprod cumsum diagonal dot elu erf
 exp expand expm1 flatten flip floor gather gelu index_select isfinite isinf isnan log log1p log2 log_softmax logsumexp
-masked_fill masked_select matmul max maximum mean min minimum movedim narrow neg norm permute pow prod reciprocal relu
+masked_fill masked_select matmul max maximum mean min minimum movedim narrow neg nonzero norm permute pow prod reciprocal relu
 repeat reshape roll round rsqrt scatter scatter_add sigmoid sign silu sin sinh softmax sort split sqrt square squeeze std
 sum swapaxes take tan tanh tile topk transpose tril triu trunc unbind unsqueeze var where
 """.split()
@@ -57,6 +57,57 @@ def _in_place(operator: Any) -> Callable[..., Any]:
         return self
 
     return method
+
+
+def _written(name: str) -> Callable[..., Any]:
+    """x.add_(y) writes into x, as PyTorch's methods with an underscore; like x[...] = y not where gradients are recorded."""
+    operator = getattr(Tensor, f"__{name}__")
+
+    def method(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+        result = operator(self, other if alpha == 1 else other * alpha)
+        return _copy(self, result)
+
+    return method
+
+
+def _copy(self: Tensor, source: Any) -> Tensor:
+    """Writes another tensor's values into this one, which it returns; in compile() its program does so."""
+    if isinstance(source, Tensor) and source.traced and not self.traced:
+        self.assign(source)
+    else:
+        self[...] = source
+    return self
+
+
+def _fill(self: Tensor, value: Any) -> Tensor:
+    """Writes one value everywhere."""
+    return _copy(self, value)
+
+
+def _chunk(self: Tensor, chunks: int, dim: int = 0) -> Any:
+    """So many parts of equal size along an axis, the last one smaller where they do not fit."""
+    if chunks < 1:
+        raise ValueError(f"[chunk] expected at least one part, got {chunks}")
+    size = self.shape[dim]
+    each = max(1, -(-size // chunks))
+    return _starling.split(self, tuple(min(each, size - first) for first in range(0, size, each)) or (0,), dim)
+
+
+def _t(self: Tensor) -> Tensor:
+    """A matrix with rows and columns exchanged; a vector as it is."""
+    if self.ndim > 2:
+        raise ValueError(f"[t] expected at most 2 dimensions, got {self.ndim}: x.mT swaps the last two")
+    return self.T if self.ndim == 2 else self
+
+
+def _contiguous(self: Tensor) -> Tensor:
+    """The tensor itself if its memory is in row-major order, else a copy that is."""
+    return self if self.traced or self.is_contiguous else self.clone()
+
+
+def _cuda(self: Tensor, device: Any = 0) -> Tensor:
+    """On a GPU, by its number or name."""
+    return self.to(f"cuda:{device}" if isinstance(device, int) else device)
 
 
 def _iterate(self: Tensor) -> Iterator[Tensor]:
@@ -111,6 +162,18 @@ Tensor.permute = _permute
 Tensor.transpose = _transpose
 for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor"):
     setattr(Tensor, f"__i{_name}__", _in_place(getattr(Tensor, f"__{_name}__")))
+for _name in ("add", "sub", "mul"):
+    setattr(Tensor, f"{_name}_", _written(_name))
+Tensor.div_ = _written("truediv")
+Tensor.copy_ = _copy
+Tensor.fill_ = _fill
+Tensor.zero_ = lambda self: _fill(self, 0)
+Tensor.chunk = _chunk
+Tensor.t = _t
+Tensor.contiguous = _contiguous
+Tensor.dim = lambda self: self.ndim
+Tensor.cpu = lambda self: self.to("cpu")
+Tensor.cuda = _cuda
 Tensor.T = property(_starling.transpose, doc="Axes in reverse order.")
 Tensor.mT = property(_starling.matrix_transpose, doc="The last two axes swapped.")
 Tensor.__iter__ = _iterate

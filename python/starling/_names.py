@@ -12,14 +12,16 @@ def _shape(sizes: tuple[Any, ...]) -> Any:
     return sizes[0] if len(sizes) == 1 else sizes
 
 
-def rand(*shape: Any, dtype: Any = "f32") -> Tensor:
+def rand(*shape: Any, dtype: Any = "f32", device: Any = None) -> Tensor:
     """Numbers in [0, 1): rand(2, 3) or rand((2, 3))."""
-    return _starling.uniform(_shape(shape), dtype=dtype)
+    made = _starling.uniform(_shape(shape), dtype=dtype)
+    return made if device is None else made.to(device)
 
 
-def randn(*shape: Any, dtype: Any = "f32") -> Tensor:
+def randn(*shape: Any, dtype: Any = "f32", device: Any = None) -> Tensor:
     """Normal numbers of mean 0 and deviation 1: randn(2, 3) or randn((2, 3))."""
-    return _starling.normal(_shape(shape), dtype=dtype)
+    made = _starling.normal(_shape(shape), dtype=dtype)
+    return made if device is None else made.to(device)
 
 
 def rand_like(x: Tensor) -> Tensor:
@@ -32,6 +34,11 @@ def randn_like(x: Tensor) -> Tensor:
 
 def empty_like(x: Tensor) -> Tensor:
     return _starling.empty(x.shape, x.dtype, x.device)
+
+
+def chunk(x: Tensor, chunks: int, dim: int = 0) -> Any:
+    """So many parts of equal size along an axis, the last one smaller where they do not fit."""
+    return x.chunk(chunks, dim)
 
 
 def randperm(n: int) -> Tensor:

@@ -22,12 +22,24 @@ _POLL_S = 0.1  # how soon a reader notices that nobody takes its batches any mor
 _ENDED_S = 5.0  # how long what is told to end is waited for
 
 
-def collate(samples: list[Any]) -> list[Any]:
-    """Fields of samples along a new first axis, as NumPy arrays: new memory, which tensors then share."""
+def collate(samples: list[Any]) -> Any:
+    """Fields of samples along a new first axis, as NumPy arrays: new memory, which tensors then share. Of dicts a dict."""
+    if isinstance(samples[0], dict):
+        return _collated_dicts(samples)
     rows = [_fields(sample) for sample in samples]
     if any(len(row) != len(rows[0]) for row in rows):
         raise ValueError(f"[data] expected samples with {len(rows[0])} fields each, got {sorted({len(row) for row in rows})}")
     return [_stacked([row[i] for row in rows], i) for i in range(len(rows[0]))]
+
+
+def _collated_dicts(samples: list[Any]) -> dict[Any, Any]:
+    keys = list(samples[0])
+    for sample in samples:
+        if not isinstance(sample, dict) or set(sample) != set(keys):
+            got = sorted(map(str, sample)) if isinstance(sample, dict) else type(sample).__name__
+            raise ValueError(f"[data] expected samples with the keys {sorted(map(str, keys))}, as the batch begins, got {got}")
+    columns = {key: [np.asarray(sample[key], _plain_dtype(sample[key])) for sample in samples] for key in keys}
+    return {key: _stacked(column, key) for key, column in columns.items()}
 
 
 def _fields(sample: Any) -> list[Any]:
@@ -40,7 +52,7 @@ def _plain_dtype(field: Any) -> Any:
     return np.float32 if isinstance(field, float) and not hasattr(field, "dtype") else None
 
 
-def _stacked(column: list[Any], number: int) -> Any:
+def _stacked(column: list[Any], number: Any) -> Any:
     first = column[0]
     batch = np.empty((len(column), *first.shape), first.dtype)
     for i, value in enumerate(column):
@@ -56,21 +68,22 @@ def _stacked(column: list[Any], number: int) -> Any:
 class _Samples:
     """Makes a batch of raw samples: the transform of each, then their fields stacked. Goes to other processes by fork."""
 
-    def __init__(self, transform: Callable[[Any], Any] | None):
+    def __init__(self, transform: Callable[[Any], Any] | None, make: Callable[[list[Any]], Any] | None = None):
         self._transform = transform
+        self._make = make or collate
 
-    def __call__(self, samples: list[Any]) -> list[Any]:
-        return collate([self._transform(s) for s in samples] if self._transform else samples)
+    def __call__(self, samples: list[Any]) -> Any:
+        return self._make([self._transform(s) for s in samples] if self._transform else samples)
 
 
 class _Rows:
     """Makes a batch of a data set's samples by their numbers."""
 
-    def __init__(self, data: Any, transform: Callable[[Any], Any] | None):
+    def __init__(self, data: Any, transform: Callable[[Any], Any] | None, make: Callable[[list[Any]], Any] | None = None):
         self._data = data
-        self._make = _Samples(transform)
+        self._make = _Samples(transform, make)
 
-    def __call__(self, rows: Any) -> list[Any]:
+    def __call__(self, rows: Any) -> Any:
         return self._make([self._data[int(row)] for row in rows])
 
 
@@ -227,7 +240,9 @@ def grouped(source: Iterator[Any], batch: int, drop_last: bool, rank: int, ranks
         yield samples[len(samples) * rank // ranks : len(samples) * (rank + 1) // ranks]
 
 
-def tensors(fields: list[Any]) -> Any:
-    """A batch as loaders hand it out: a tensor, or a tuple of them."""
+def tensors(fields: Any) -> Any:
+    """A batch as loaders hand it out: a tensor, a tuple of them, or a dict."""
+    if isinstance(fields, dict):
+        return {key: _starling.from_numpy(field) for key, field in fields.items()}
     made = tuple(_starling.from_numpy(field) for field in fields)
     return made[0] if len(made) == 1 else made

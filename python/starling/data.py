@@ -58,7 +58,8 @@ class Loader:
     source: the name of a source, arrays, an object with __len__ and __getitem__, or any iterable of samples, which is read from its
     beginning for every epoch, in its own order. transform(sample) is applied to the samples of Python objects and iterables.
     workers make batches ahead of time: threads, which is right for NumPy and files, or, with processes=True, processes, for
-    Python code that computes. Batches do not depend on their number. batch counts the samples of all ranks.
+    Python code that computes. Batches do not depend on their number. batch counts the samples of all ranks. Samples that are dicts make
+    batches that are dicts. collate_fn(list of samples) makes a batch instead, whatever it is.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Loader:
         workers: int = 1,
         processes: bool = False,
         transform: Callable[[Any], Any] | None = None,
+        collate_fn: Callable[[list[Any]], Any] | None = None,
         rank: int = 0,
         ranks: int = 1,
         **options: Any,
@@ -81,25 +83,28 @@ class Loader:
         _expect(workers >= 1, f"at least one worker, got {workers}")
         _expect(0 <= rank < ranks, f"a rank below {ranks}, got {rank}")
         self._epoch: Callable[[], Iterator[Any]]
+        self._own_batches = collate_fn is not None
+        self._plain = False  # whether batches are the library's loader's
         order = (True if shuffle is None else shuffle, seed, drop_last, workers, rank, ranks)
         if _is_stream(source):
             _expect(not shuffle, "shuffle=False for an iterable, whose order is its own, got True")
             self.dataset: Any = source
             self._base: Any = None
-            self._epoch = lambda: _of_stream(source, batch, drop_last, rank, ranks, transform, workers, processes)
+            self._epoch = lambda: _of_stream(source, batch, drop_last, rank, ranks, transform, collate_fn, workers, processes)
             return
-        if processes or transform is not None:
-            _expect(_is_indexed(source), "an object with __len__ and __getitem__ or an iterable for processes and transform")
+        if processes or transform is not None or collate_fn is not None or _has_dicts(source):
+            _expect(_is_indexed(source), "an object with __len__ and __getitem__ or an iterable for processes, transform and collate_fn")
             self.dataset = source
             # Which samples a batch has is what a loader over their numbers says: the same as without processes.
             self._base = _starling.LoaderBase(_starling._columns((_np.arange(len(source)),)), batch, *order)
             self._epoch = lambda: _pipeline.batches(
-                (numbers.numpy() for numbers in self._taken()), _pipeline._Rows(source, transform), workers, processes
+                (numbers.numpy() for numbers in self._taken()), _pipeline._Rows(source, transform, collate_fn), workers, processes
             )
         else:
             self.dataset = dataset(source, split, **options)
             self._base = _starling.LoaderBase(self.dataset, batch, *order)
             self._epoch = self._taken
+            self._plain = True
         _running.add(self._base)
 
     def _taken(self) -> Iterator[Any]:
@@ -109,7 +114,7 @@ class Loader:
 
     def __iter__(self) -> Iterator[Any]:
         for batch in self._epoch():
-            yield _pipeline.tensors(batch) if isinstance(batch, list) else batch
+            yield batch if self._own_batches or self._plain else _pipeline.tensors(batch)
 
     def __len__(self) -> int:
         if self._base is None:
@@ -127,6 +132,10 @@ def _is_indexed(source: Any) -> bool:
     return not plain and hasattr(source, "__len__") and hasattr(source, "__getitem__")
 
 
+def _has_dicts(source: Any) -> bool:
+    return _is_indexed(source) and len(source) > 0 and isinstance(source[0], dict)
+
+
 def _is_columns(source: Any) -> bool:
     return isinstance(source, (tuple, list)) and bool(source) and all(hasattr(column, "shape") for column in source)
 
@@ -138,11 +147,11 @@ def _is_stream(source: Any) -> bool:
 
 
 def _of_stream(
-    source: Any, batch: int, drop_last: bool, rank: int, ranks: int, transform: Any, workers: int, processes: bool
+    source: Any, batch: int, drop_last: bool, rank: int, ranks: int, transform: Any, collate: Any, workers: int, processes: bool
 ) -> Iterator[Any]:
     samples = _pipeline.grouped(iter(source), batch, drop_last, rank, ranks)
     any_batch = False
-    for made in _pipeline.batches(samples, _pipeline._Samples(transform), workers, processes):
+    for made in _pipeline.batches(samples, _pipeline._Samples(transform, collate), workers, processes):
         any_batch = True
         yield made
     # A generator that an earlier epoch has used up would train on nothing from then on.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit as _atexit
 import json as _json
 import sys as _sys
+import threading as _threading
 from contextlib import contextmanager as _contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, Iterator
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
 
 def init(backend: str = "") -> None:
-    """Joins the world that `starling launch`, mpirun or srun has started this process in; alone it is a world of one."""
+    """Joins the world that `starling launch`, mpirun or srun has started this process in; alone it is a world of one. A thread of
+    spawn() has joined its own."""
     if not _starling._dist_joined():
         _starling._dist_init(backend)
         _atexit.register(_starling._dist_leave)
@@ -56,6 +58,39 @@ def size() -> int:
 def backend() -> str:
     """How ranks talk: shared, gloo, mpi, …"""
     return _starling._dist_backend()
+
+
+def spawn(function: Callable[..., Any], ranks: int, *arguments: Any) -> list[Any]:
+    """function(*arguments) on so many ranks that are threads of this process; what each returned, by rank.
+
+    Every rank has networks and optimizers of its own and seeds its own random numbers: rank() and size() tell it which it is. An error of one
+    ends the others' waits and is raised here. The GIL is free while programs, kernels and exchanges run.
+    """
+    if ranks < 1:
+        raise ValueError(f"[dist] expected at least one rank, got {ranks}")
+    results: list[Any] = [None] * ranks
+    failures: list[BaseException] = []
+
+    def run(place: int, rank: Any) -> None:
+        rank.enter()
+        why = ""
+        try:
+            results[place] = function(*arguments)
+        except BaseException as error:  # noqa: BLE001 - raised where the ranks were started
+            failures.append(error)
+            why = f"{type(error).__name__}: {error}"
+        finally:
+            rank.leave(why)
+
+    members = _starling._dist_threads(ranks)
+    threads = [_threading.Thread(target=run, args=each, name=f"starling-rank-{each[0]}", daemon=True) for each in enumerate(members)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+    return results
 
 
 def data_parallel(workers: int = 2, *, deterministic: bool = False, shards: int = 12) -> Strategy:

@@ -6,6 +6,7 @@ import json as _json
 from typing import TYPE_CHECKING, Any, Iterable, Iterator
 
 from . import _starling
+from . import _parts  # noqa: F401 - gives all modules their walks and hooks
 from ._kinds import camel as _camel
 from ._kinds import describe as _describe
 from ._starling import (  # noqa: F401
@@ -125,7 +126,36 @@ class Module(_starling.PyModule):
         """State without gradient, such as running statistics."""
         object.__setattr__(self, name, self._own_buffer(name, _starling.tensor(value)))
 
+    def register_parameter(self, name: str, value: Any) -> None:
+        """A parameter under a name, as by assigning a Parameter to the attribute; None: the attribute is None."""
+        setattr(self, name, value if value is None or isinstance(value, Parameter) else Parameter(value))
+
+    def register_forward_pre_hook(self, hook: Any) -> Any:
+        """Calls hook(module, inputs) before every call; what it returns, if anything, takes the place of the inputs."""
+        return self._add_hook("_hooks_before", hook)
+
+    def register_forward_hook(self, hook: Any) -> Any:
+        """Calls hook(module, inputs, outputs) after every call; what it returns, if anything, takes the place of the outputs."""
+        return self._add_hook("_hooks_after", hook)
+
+    def _add_hook(self, kind: str, hook: Any) -> Any:
+        hooks = self.__dict__.setdefault(kind, {})
+        number = max(hooks, default=0) + 1
+        hooks[number] = hook
+        return _parts.HookHandle(lambda: hooks.pop(number, None))
+
     def __call__(self, *inputs: Any, **keywords: Any) -> Any:
+        for hook in list(self.__dict__.get("_hooks_before", {}).values()):
+            changed = hook(self, inputs)
+            if changed is not None:
+                inputs = changed if isinstance(changed, tuple) else (changed,)
+        result = self._run(inputs, keywords)
+        for hook in list(self.__dict__.get("_hooks_after", {}).values()):
+            changed = hook(self, inputs, result)
+            result = result if changed is None else changed
+        return result
+
+    def _run(self, inputs: Any, keywords: Any) -> Any:
         if not keywords and all(value is None or isinstance(value, Tensor) for value in inputs):
             return self._call(*inputs)
         with _starling.Scope(self.name.rpartition(".")[2] or type(self).__name__.lower()):
@@ -161,8 +191,12 @@ class Sequential(Module):
     def __len__(self) -> int:
         return len(self._steps)
 
-    def __getitem__(self, i: int) -> Any:
-        return self._steps[i]
+    def __getitem__(self, i: Any) -> Any:
+        """A step, or for a slice a list of them as a function: net[:-1](x). Its modules stay this network's."""
+        return _Steps(self._steps[i]) if isinstance(i, slice) else self._steps[i]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._steps)
 
     def __setitem__(self, i: int, step: Any) -> None:
         i = range(len(self._steps))[i]
@@ -171,6 +205,51 @@ class Sequential(Module):
         elif isinstance(self._steps[i], ModuleBase):
             raise TypeError(f"[module] expected a module in the place of '{i}', got {type(step).__name__}")
         self._steps[i] = step
+
+
+class _Steps(list[Any]):
+    """Steps of a Sequential that are called one after another. A part belongs to one network: these stay where they are."""
+
+    def __call__(self, x: Any) -> Any:
+        for step in self:
+            x = step(x)
+        return x
+
+    def parameters(self) -> list[Any]:
+        return [parameter for step in self if isinstance(step, ModuleBase) for parameter in step.parameters()]
+
+
+class ModuleDict(Module):
+    """Modules by name, to be called by the module that owns them."""
+
+    def __init__(self, modules: Any = ()):
+        super().__init__()
+        for name, module in modules.items() if hasattr(modules, "items") else modules:
+            self[name] = module
+
+    def __setitem__(self, name: str, module: Any) -> None:
+        self._own_module(name, module)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.children[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.children
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.children)
+
+    def __len__(self) -> int:
+        return len(self.children)
+
+    def keys(self) -> Any:
+        return self.children.keys()
+
+    def values(self) -> Any:
+        return self.children.values()
+
+    def items(self) -> Any:
+        return self.children.items()
 
 
 class ModuleList(Module):
@@ -307,3 +386,16 @@ for _torchs, _ours in {
     "Dropout2d": "ChannelDropout",
 }.items():
     globals()[_torchs] = globals()[_ours]
+
+from . import _functional as functional, _init as init  # noqa: E402,F401 - after what they are made of
+from ._losses import (  # noqa: E402,F401
+    BCELoss as BCELoss,
+    BCEWithLogitsLoss as BCEWithLogitsLoss,
+    CrossEntropyLoss as CrossEntropyLoss,
+    HuberLoss as HuberLoss,
+    KLDivLoss as KLDivLoss,
+    L1Loss as L1Loss,
+    MSELoss as MSELoss,
+    NLLLoss as NLLLoss,
+    SmoothL1Loss as SmoothL1Loss,
+)

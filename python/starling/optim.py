@@ -20,7 +20,9 @@ class Optimizer:
 
     _kind = ""
 
-    def __init__(self, parameters: Iterable[Any], **options: Any):
+    def __init__(self, parameters: Iterable[Any], lr: float | None = None, **options: Any):
+        if lr is not None:
+            options["lr"] = lr
         self.base = _starling._make_optimizer(self._kind, list(parameters), _json.dumps(options))
 
     def step(self) -> None:
@@ -41,6 +43,11 @@ class Optimizer:
 
     def parameters(self) -> list[Any]:
         return self.base.parameters()
+
+    @property
+    def param_groups(self) -> list[dict[str, Any]]:
+        """Groups of parameters with params, lr, lr_scale and weight_decay, as they are now; the rate is set by `lr`."""
+        return self.base.groups()
 
     def state_dict(self) -> dict[str, Any]:
         return self.base.state_dict()

@@ -6,10 +6,10 @@ import json as _json
 import os
 from typing import Any, Callable, Iterable
 
-from . import _progress, _starling
+from . import _pipeline, _progress, _starling
 from ._runs import Summary as Summary
 from ._starling import Run as Run  # noqa: F401
-from .data import dataset as _dataset
+from .data import Loader as _Loader, _is_stream, dataset as _dataset
 
 objectives = _starling._objectives
 
@@ -42,6 +42,9 @@ class Trainer:
     With a folder the state is saved there after each epoch, every save_every steps, and when the run ends, also by
     Ctrl-C; resume=True goes on from the newest of these states. schedule: as in job files, "cosine" or
     {"name": "step", "every": 3}. strategy: one of starling.dist, on every rank.
+    precision: f32, bf16 or f16, what products and convolutions compute in. clip_norm, clip_value: most that all gradients together, or
+    each of them, may be; 0: no limit. non_finite: auto, stop, skip, rollback or ignore, what becomes of values that are no numbers.
+    evaluate_every: steps between evaluations beside those after each epoch. threads: of this rank, 0: all cores.
     """
 
     def __init__(
@@ -56,6 +59,11 @@ class Trainer:
         seed: int = 1,
         accumulate: int = 1,
         clip_norm: float = 0,
+        clip_value: float = 0,
+        precision: str = "f32",
+        non_finite: str = "auto",
+        evaluate_every: int = 0,
+        threads: int = 0,
         metrics: Iterable[str] = (),
         schedule: str | dict[str, Any] = "",
         strategy: Any = None,
@@ -73,6 +81,11 @@ class Trainer:
             "seed": seed,
             "accumulate": accumulate,
             "clip_norm": float(clip_norm),
+            "clip_value": float(clip_value),
+            "precision": precision,
+            "non_finite": non_finite,
+            "evaluate_every": evaluate_every,
+            "threads": threads,
             "metrics": list(metrics),
             "schedule": _json.dumps({"name": schedule} if isinstance(schedule, str) else schedule) if schedule else "",
             "strategy": strategy,
@@ -97,7 +110,9 @@ class Trainer:
         self._base = _starling.TrainerBase(net, base, objective, list(callbacks), options)
 
     def fit(self, train: Any = None, test: Any = None) -> Summary:
-        """Trains and returns the summary. Data: the name of a source, arrays, or an object with __len__ and __getitem__."""
+        """Trains and returns the summary. Data: the name of a source, arrays, an object with __len__ and __getitem__, a Loader, which keeps
+        its batch size and order, or any iterable of samples, which is read once into memory.
+        """
         if self._job is not None:
             if train is not None or test is not None:
                 raise TypeError("[trainer] expected fit() without data, which the job names")
@@ -109,11 +124,14 @@ class Trainer:
 
             splits = read(train)
             return Summary(self._base.fit(splits.train, splits.test))
-        return Summary(self._base.fit(_dataset(train), None if test is None else _dataset(test)))
+        held_out = None if test is None else _held(test)
+        if isinstance(train, _Loader):
+            return Summary(self._base.fit_loader(_base_of(train), held_out))
+        return Summary(self._base.fit(_held(train), held_out))
 
     def evaluate(self, data: Any) -> dict[str, float]:
         """Metrics of the network on data."""
-        metrics: dict[str, float] = self._own().evaluate(_dataset(data, "test" if isinstance(data, (str, dict)) else "train"))
+        metrics: dict[str, float] = self._own().evaluate(_dataset(data, "test") if isinstance(data, (str, dict)) else _held(data))
         return metrics
 
     def predict(self, *fields: Any) -> Any:
@@ -126,8 +144,24 @@ class Trainer:
         return self._base
 
 
+def _held(data: Any) -> Any:
+    """A data set: of an iterable, which is read once, of all its samples."""
+    if isinstance(data, _Loader):
+        return _dataset(data.dataset)
+    return _starling._columns(tuple(_pipeline.collate(list(data)))) if _is_stream(data) else _dataset(data)
+
+
+def _base_of(loader: Any) -> Any:
+    if loader._plain:
+        return loader._base
+    raise TypeError(
+        "[trainer] expected a Loader of a data set without transform, processes and collate_fn, whose batches the trainer takes by itself: "
+        "let the data set's __getitem__ do that work"
+    )
+
+
 def _expect_none_given(options: dict[str, Any], objective: Any) -> None:
-    defaults = {"epochs": 1, "batch": 64, "seed": 1, "accumulate": 1, "progress": options["progress"]}
+    defaults = {"epochs": 1, "batch": 64, "seed": 1, "accumulate": 1, "precision": "f32", "non_finite": "auto", "progress": options["progress"]}
     given = [name for name, value in options.items() if value and value != defaults.get(name)]
     if objective != "classify":
         given.append("objective")

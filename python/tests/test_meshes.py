@@ -52,6 +52,17 @@ def test_two_ranks_train_as_one_whatever_they_share(options, data_ranks, tmp_pat
         np.testing.assert_allclose(losses, alone, rtol=1e-4)
 
 
+def test_a_mesh_of_two_by_two_trains_as_one(tmp_path):
+    if not starling_program():
+        pytest.skip("STARLING_PROGRAM does not name the program `starling`")
+    program = PROGRAM.format(options={"mesh": {"data": 2, "model": 2}, "layout": LAYOUT})
+    ((_, _, _, alone),) = told_by_ranks([], tmp_path, program)
+    told = told_by_ranks([starling_program(), "launch", "-n", "4", "--"], tmp_path, program)
+    assert [ranks for _, _, ranks, _ in told] == [2] * 4
+    for *_, losses in told:
+        np.testing.assert_allclose(losses, alone, rtol=1e-4)
+
+
 def test_wrong_options_of_strategies_are_refused_by_name():
     for options, text in (({"mesh": {"data": 3}}, "mesh|3"), ({"layuot": "fsdp"}, "did you mean 'layout'"), ({"codec": "fp61"}, "fp16")):
         with pytest.raises((sl.Error, TypeError), match=text):

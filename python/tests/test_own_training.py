@@ -68,6 +68,19 @@ def test_the_same_job_ends_in_the_same_weights_with_the_same_layers(tmp_path):
     assert got["weights_hash"] == want["weights_hash"]
 
 
+def test_a_job_with_several_workers_trains_a_network_of_ones_own_on_threads(tmp_path):
+    def trained(workers):
+        sl.manual_seed(1)
+        watch = Watch()
+        distribute = {"workers": workers, "deterministic": True}
+        trainer = sl.train.Trainer(Net(), {**job(tmp_path / str(workers)), "distribute": distribute}, callbacks=[watch], quiet=True)
+        return trainer.fit()["weights_hash"], watch.seen
+
+    assert trained(1) == trained(2) == trained(3)
+    plain = sl.train.Trainer(Net(), {**job(tmp_path / "plain"), "distribute": {"workers": 2}}, quiet=True).fit()
+    assert plain["steps"] == 8
+
+
 def test_an_option_that_a_job_decides_is_not_given_twice(tmp_path):
     with pytest.raises(TypeError, match="epochs.*in the job"):
         sl.train.Trainer(Net(), job(tmp_path), epochs=4)
@@ -78,8 +91,10 @@ def test_an_option_that_a_job_decides_is_not_given_twice(tmp_path):
         sl.train.Trainer(net, sl.optim.SGD(net.parameters(), lr=0.1), set=["train.epochs=2"])
     with pytest.raises(TypeError, match="expected data"):
         sl.train.Trainer(net, sl.optim.SGD(net.parameters(), lr=0.1)).fit()
-    with pytest.raises(sl.Error, match="one worker a process"):
-        sl.train.Trainer(Net(), {**job(tmp_path), "distribute": {"workers": 2}}, quiet=True).fit()
+    with pytest.raises(sl.Error, match="allreduce without codec.*got local_sgd.*starling launch"):
+        sl.train.Trainer(Net(), {**job(tmp_path), "distribute": {"workers": 2, "strategy": "local_sgd"}}, quiet=True).fit()
+    with pytest.raises(sl.Error, match="got codec"):
+        sl.train.Trainer(Net(), {**job(tmp_path), "distribute": {"workers": 2, "codec": "fp16"}}, quiet=True).fit()
     with pytest.raises(sl.Error, match="did you mean 'momentum'"):
         sl.train.Trainer(Net(), {**job(tmp_path), "optimizer": {"name": "sgd", "momentun": 1}})
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import starling as sl
+from ranks import run_script
 
 DTYPES = ["float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8", "bool"]
 
@@ -265,3 +266,125 @@ def test_python_protocols():
         bool(x)
     assert x.dtype == np.int64 and x.dtype == "int64" and x.dtype is sl.i64 and hash(sl.i64) == hash(sl.int64)
     assert sl.ones(2).to("f16").dtype == sl.float16
+
+
+def test_parameters_are_the_same_object_however_they_are_asked_for():
+    net = sl.nn.Sequential(sl.nn.Linear(2, 3), sl.nn.Linear(3, 1))
+    first, second = net.parameters()[0], net.parameters()[1]
+    assert net.parameters()[0] is first and net.named_parameters()["0.weight"] is first and net[0].weight is first
+    groups = {p: number for number, p in enumerate(net.parameters())}
+    assert groups[first] == 0 and groups[net.parameters()[3]] == 3 and len({*net.parameters(), *net.parameters()}) == 4
+    optimizer = sl.optim.SGD(net.parameters(), lr=0.1)
+    assert optimizer.parameters()[1] is second
+    (net(sl.ones((1, 2))).sum()).backward()
+    assert first.grad is first.grad
+
+
+def test_objects_of_tensors_end_with_their_last_reference():
+    w = sl.ones(3, "f32").requires_grad_()
+    optimizer = sl.optim.SGD([w], lr=0.1)
+    gone = weakref.ref(w)
+    del w
+    assert gone() is None
+    again = optimizer.parameters()[0]
+    assert again is optimizer.parameters()[0] and again.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x, a: (x[1:], x[:-1]), lambda x, a: (x[:-1], x[1:]), lambda x, a: (x[:], x[::-1]), lambda x, a: (x[::2], x[:5]),
+        lambda x, a: (x[2:6], x[[5, 4, 3, 2]]),
+    ],
+)  # fmt: skip
+def test_overlapping_memory_is_read_before_it_is_written(change):
+    for size in (9, 40_000):
+        array = np.arange(size, dtype=np.float32)
+        if size > 9 and change(array, array)[0].shape != change(array, array)[1].shape:
+            continue
+        tensor = sl.tensor(array)
+        target, source = change(array, array)
+        mine, other = change(tensor, tensor)
+        target[...] = source.copy()
+        mine[...] = other
+        np.testing.assert_array_equal(tensor.numpy(), array)
+    shared = np.arange(6, dtype=np.float32)
+    x, y = sl.from_numpy(shared), sl.from_numpy(shared)  # one memory, two storages
+    x[1:] = y[:-1]
+    assert shared.tolist() == [0, 0, 1, 2, 3, 4]
+
+
+VIEWS = {
+    "column": lambda x: x[:, 1], "transposed": lambda x: x.T, "every other": lambda x: x[::2, 1:], "permuted": lambda x: x.permute(1, 0)[2:],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
+@pytest.mark.parametrize("key", [..., 0, slice(None, None, -1), slice(1, 3), [0, 1, 1], slice(None, None, 2)], ids=str)
+def test_views_of_any_strides_are_written_through(view, key):
+    array = np.zeros((4, 5), np.float32)
+    tensor = sl.tensor(array)
+    part = view(tensor)
+    shape = np.asarray(part.numpy())[key].shape
+    value = np.arange(1, 1 + int(np.prod(shape)), dtype=np.float32).reshape(shape)
+    if key == [0, 1, 1]:  # of values for one place the last stays, as in NumPy
+        value = np.broadcast_to(np.float32(7), shape)
+    own = {"column": lambda a: a[:, 1], "transposed": lambda a: a.T, "every other": lambda a: a[::2, 1:], "permuted": lambda a: a.T[2:]}
+    name = next(name for name, each in VIEWS.items() if each is view)
+    own[name](array)[key] = value
+    part[key] = value
+    np.testing.assert_array_equal(tensor.numpy(), array)
+    part += 1
+    own[name](array)[...] += 1
+    np.testing.assert_array_equal(tensor.numpy(), array)
+
+
+COLUMN = """
+    import re, starling as sl
+    peak = lambda: int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) >> 10
+    x = sl.ones((4000, 4000))
+    x[:, 0] = 2.0
+    before = peak()
+    for i in range(1, 40): x[:, i] = float(i)
+    print(x[7, :40].tolist() == [2.0, *map(float, range(1, 40))], peak() - before < 32 and 64 < before < 200)
+"""
+
+
+def test_writing_a_column_makes_no_copy_of_the_whole(tmp_path):
+    done = run_script(COLUMN, tmp_path)
+    assert done.stdout.split() == ["True", "True"], done.stdout + done.stderr
+
+
+def test_functions_of_numpy_take_tensors():
+    array = np.array([[1.0, 2.0], [3.0, 4.5]], np.float32)
+    x = sl.tensor(array)
+    for ask in (
+        lambda a: np.exp(a), lambda a: np.add(a, array), lambda a: np.subtract(array, a), lambda a: array @ a, lambda a: np.float32(2) * a,
+        lambda a: np.less(a, 3), lambda a: np.greater(3, a), lambda a: np.maximum(a, 2), lambda a: np.mean(a), lambda a: np.mean(a, axis=0),
+        lambda a: np.sum(a, 1, keepdims=True), lambda a: np.std(a, axis=1), lambda a: np.var(a, ddof=1), lambda a: np.max(a, axis=0),
+        lambda a: np.argmax(a, axis=1), lambda a: np.concatenate([a, array], axis=1), lambda a: np.stack([a, a]), lambda a: np.clip(a, 2, 3),
+        lambda a: np.where(a > 2, a, 0), lambda a: np.transpose(a), lambda a: np.reshape(a, (4,)), lambda a: np.expand_dims(a, 0),
+    ):  # fmt: skip
+        got, want = ask(x), ask(array)
+        assert isinstance(got, sl.Tensor)
+        np.testing.assert_allclose(got.numpy(), want, rtol=1e-6)
+    for ask in (lambda a: np.median(a), lambda a: np.percentile(a, 30), lambda a: np.add.reduce(a), lambda a: np.log10(a),
+                lambda a: np.linalg.norm(a), lambda a: np.allclose(a, array), lambda a: np.cumsum(a, axis=0)):  # fmt: skip
+        got = ask(x)
+        assert not isinstance(got, sl.Tensor)
+        np.testing.assert_allclose(got, ask(array), rtol=1e-6)
+    out = sl.zeros((2, 2))
+    assert np.exp(x, out=out) is out and out[0, 0].item() == pytest.approx(np.e)
+    target = array.copy()
+    target += x
+    assert isinstance(target, np.ndarray) and target[1, 1] == 9
+    w = sl.tensor([0.0, 1.0], requires_grad=True)
+    np.sum(np.exp(w)).backward()
+    np.testing.assert_allclose(w.grad.numpy(), np.exp([0.0, 1.0]), rtol=1e-6)
+    assert "exp" in traced_graph(lambda a: np.mean(np.exp(a)), x)
+
+
+def traced_graph(function, *arguments):
+    program = sl.compile(function)
+    program(*arguments)
+    return program.graph(traced=True)

@@ -74,7 +74,7 @@ def test_the_example_learns(capsys):
 @pytest.mark.parametrize("module", ["nn", "optim", "schedules", "metrics", "zoo", "dist", "op"])
 def test_stubs_name_what_is_there(module):
     stub = (PACKAGE / f"_typed_{module}.pyi").read_text()
-    names = re.findall(r"^(?:class|def) (\w+)|^(\w+): Op", stub, flags=re.M)
+    names = re.findall(r"^(?:class|def) ([A-Za-z]\w*)|^([A-Za-z]\w*): _\w+", stub, flags=re.M)
     assert len(names) > 3
     for name in map("".join, names):
         assert hasattr(getattr(sl, module), name), name

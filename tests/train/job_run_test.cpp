@@ -81,15 +81,29 @@ TEST_F(JobRunTest, TrainsANetworkOfTheProgramsOwn) {
   EXPECT_EQ(steps, result.summary.steps);
 }
 
-TEST_F(JobRunTest, RefusesANetworkOfTheProgramsOwnForSeveralThreads) {
-  const Job two = job("threads", {"distribute.workers=2"});
+// Callbacks run once: the threads belong to one trainer.
+TEST_F(JobRunTest, TrainsANetworkOfTheProgramsOwnOnSeveralThreads) {
+  const std::vector<std::string> bits = {"distribute.deterministic=true"};
+  const std::string wanted = hash_after(job("alone", bits));
+  const Job two = job("threads", {"distribute.deterministic=true", "distribute.workers=2"});
+  TrainOptions options = quiet();
+  options.net = prepare_job(two).net;
+  std::int64_t steps = 0;
+  options.callbacks.push_back(after_step([&](starling::Run&) { ++steps; }));
+  const TrainResult result = run_job(two, options);
+  EXPECT_EQ(result.summary.weights_hash, wanted);
+  EXPECT_EQ(steps, result.summary.steps);
+}
+
+TEST_F(JobRunTest, RefusesWhatThreadsOfOneTrainerCannotDo) {
+  const Job two = job("threads", {"distribute.workers=2", "distribute.strategy=local_sgd"});
   TrainOptions options = quiet();
   options.net = prepare_job(two).net;
   try {
     static_cast<void>(run_job(two, options));
     FAIL() << "no error";
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("one worker a process"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("got local_sgd"), std::string::npos) << error.what();
   }
 }
 

@@ -1,10 +1,13 @@
 #include "starling/kernels/eager.h"
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "starling/base/error.h"
+#include "starling/base/foreign_lock.h"
 #include "starling/base/parallel.h"
+#include "starling/base/stop_request.h"
 #include "starling/base/thread_context.h"
 #include "starling/kernels/cpu/simd/copy.h"
 #include "starling/kernels/kernel_table.h"
@@ -160,7 +163,21 @@ Comm* communicator(const Entry& entry) {
   return entry.op->comm ? find_group(world, comm_group(*entry.op, entry.attrs), entry.op->name).comm : world.comm;
 }
 
+// Calls over so many elements take longer than another language's threads should wait.
+constexpr std::int64_t kLongElements = 1 << 16;
+
+bool takes_long(const Entry& entry, std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
+  if (entry.op->comm) return true;
+  std::int64_t elements = 0;
+  for (const auto& input : inputs) elements += input.numel();
+  for (const auto& output : outputs) elements += output.numel();
+  return elements >= kLongElements;
+}
+
 void run(const Entry& entry, std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
+  check_stop_request();
+  std::optional<ForeignLockReleased> released;
+  if (takes_long(entry, inputs, outputs)) released.emplace();
   SmallVector<void*, 8> in;
   SmallVector<void*, 4> out;
   SmallVector<Tensor, 4> copies;

@@ -1,10 +1,13 @@
 #include "starling/ops/def/apply.h"
 
 #include <algorithm>
+#include <typeinfo>
 
 #include "starling/base/error.h"
+#include "starling/base/error_text.h"
 #include "starling/base/thread_context.h"
 #include "starling/ops/api/row_sparse.h"
+#include "starling/ops/def/argument_error.h"
 #include "starling/ops/def/registry.h"
 #include "starling/tensor/interpreter.h"
 
@@ -88,7 +91,9 @@ TensorList call(std::string_view name, std::span<const Tensor> inputs,
   return apply(op, inputs, typed);
 }
 
-Types infer(const OpDef& op, std::span<const TensorType> in, const Attrs& attrs) {
+namespace {
+
+Types checked_infer(const OpDef& op, std::span<const TensorType> in, const Attrs& attrs) {
   const int count = static_cast<int>(in.size());
   check(count >= op.min_inputs() && (op.max_inputs() < 0 || count <= op.max_inputs()),
         "[{}] expected {} inputs, got {}", op.name,
@@ -100,6 +105,18 @@ Types infer(const OpDef& op, std::span<const TensorType> in, const Attrs& attrs)
   Types out = op.infer({op, in, attrs});
   for (const auto& type : out) check_size(type.shape, size_of(type.dtype), op.name.c_str());
   return out;
+}
+
+}  // namespace
+
+// Whatever is refused here is wrong with what the op was given.
+Types infer(const OpDef& op, std::span<const TensorType> in, const Attrs& attrs) {
+  try {
+    return checked_infer(op, in, attrs);
+  } catch (const Error& error) {
+    if (typeid(error) != typeid(Error)) throw;
+    throw ArgumentError(without_rank(error.what()));
+  }
 }
 
 Types types_of(std::span<const Tensor> tensors) {

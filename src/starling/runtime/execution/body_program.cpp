@@ -1,6 +1,7 @@
 #include "starling/runtime/execution/body_program.h"
 
 #include "starling/base/error.h"
+#include "starling/base/stop_request.h"
 
 namespace starling::runtime {
 namespace {
@@ -43,8 +44,10 @@ void BodyProgram::run(std::byte* memory, void* const* inputs, void* const* outpu
                                                          : constants_[index].impl()->address();
     addresses[i] = static_cast<std::byte*>(base) + address.offset;
   }
-  for (const Step& step : steps_)
+  for (const Step& step : steps_) {
+    check_stop_request();
     step.plan->run({addresses + step.in, addresses + step.out, memory + step.scratch, context});
+  }
 }
 
 }  // namespace starling::runtime

@@ -1,5 +1,7 @@
 #include "starling/runtime/execution/lanes.h"
 
+#include "starling/base/stop_request.h"
+
 namespace starling::runtime {
 
 Lanes::Lanes(BoundProgram& program) : program_(program), done_(program.lanes().size()) {
@@ -24,6 +26,7 @@ void Lanes::run(std::size_t lane) {
     for (const auto& step : program_.lanes()[lane]) {
       for (const Wait& wait : step.instruction->waits) wait_for(wait);
       if (failed_.load(std::memory_order_relaxed)) return fail(lane);
+      check_stop_request();
       program_.run(step);
       done.fetch_add(1, std::memory_order_release);
       if (step.awaited) done.notify_all();  // a needless wake-up costs as much as a small op

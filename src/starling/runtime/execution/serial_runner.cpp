@@ -1,4 +1,5 @@
 #include "starling/base/error.h"
+#include "starling/base/stop_request.h"
 #include "starling/runtime/execution/runner.h"
 #include "starling/runtime/placed/rendezvous.h"
 
@@ -9,7 +10,10 @@ class SerialRunner final : public Runner {
  public:
   explicit SerialRunner(BoundProgram& program) : program_(program) {}
   void run() override {
-    for (const auto& step : program_.lanes()[0]) program_.run(step);
+    for (const auto& step : program_.lanes()[0]) {
+      check_stop_request();
+      program_.run(step);
+    }
   }
 
  private:

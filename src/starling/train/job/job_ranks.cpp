@@ -18,7 +18,9 @@
 #include "starling/dist/comm/transport/memory/memory_transport.h"
 #include "starling/dist/comm/transport/transport_comm.h"
 #include "starling/dist/health/flight_recorder.h"
+#include "starling/dist/strategy/data_parallel.h"
 #include "starling/dist/strategy/grouped.h"
+#include "starling/dist/strategy/strategy_kinds.h"
 #include "starling/train/job/job_error.h"
 #include "starling/train/job/job_servers.h"
 #include "starling/train/ranks/thread_watch.h"
@@ -118,14 +120,43 @@ TrainResult watched(const Job& job, const std::shared_ptr<Comm>& comm, const std
   }
 }
 
-// A network and callbacks of the program are there once: threads cannot have one each.
-void expect_own_parts_fit(const Job& job, const TrainOptions& options) {
-  if (job.distribute.workers == 1 || (!options.net && options.callbacks.empty())) return;
-  refuse_job(
-      job, "distribute.workers",
-      fmt::format("[train] expected one worker a process for a network or callbacks of the program's own, got {} "
-                  "(leave distribute.workers out; starling launch or mpirun starts several processes)",
-                  job.distribute.workers));
+// A network and callbacks of the program are there once: ranks that are threads cannot have one each.
+bool shared_by_threads(const Job& job, const TrainOptions& options) {
+  return job.distribute.workers > 1 && (options.net || !options.callbacks.empty());
+}
+
+// What one trainer whose steps run on several threads does as ranks of their own would.
+void expect_threads_can(const Job& job) {
+  const auto refuse = [&](const char* key, const std::string& given) {
+    refuse_job(job, key,
+               fmt::format("[train] expected distribute.strategy: allreduce without codec, zero, mesh, layout, groups "
+                           "and servers for {} workers that share a network or callbacks of the program's own, got {} "
+                           "(leave distribute.workers out, and start processes with one worker each: starling launch "
+                           "or mpirun)",
+                           job.distribute.workers, given));
+  };
+  if (job.distribute.server_count() > 0) refuse("distribute.servers", "servers");
+  if (job.distribute.strategy.name != "allreduce") refuse("distribute.strategy", job.distribute.strategy.name);
+  if (job.distribute.topology && job.distribute.topology->worker_groups > 1) refuse("distribute.workers", "groups");
+  const nlohmann::json given = job.distribute.strategy.json();
+  const nlohmann::json usual = dist::strategy_kinds().by_name("allreduce").json();
+  for (const char* option : {"codec", "zero", "mesh", "layout", "shard_order"}) {
+    if (given.value(option, nlohmann::json()) != usual.value(option, nlohmann::json()))
+      refuse("distribute.strategy", option);
+  }
+}
+
+// Runs a job with one trainer whose steps run on a thread for each worker.
+TrainResult train_shared(const Job& job, const TrainOptions& options) {
+  expect_threads_can(job);
+  const nlohmann::json given = job.distribute.strategy.json();
+  const auto workers = static_cast<int>(job.distribute.workers);
+  DataParallelOptions how{.workers = workers,
+                          .threads_per_worker = threads_of_each(job.distribute, workers),
+                          .deterministic = given.value("deterministic", false),
+                          .checked = job.distribute.check};
+  how.shards = given.value("shards", how.shards);
+  return train_rank(job, load_job_data(job), options, {.step = data_parallel(how)});
 }
 
 // Runs ranks as threads; rank 0 is the calling thread. They share the data and nothing else.
@@ -217,8 +248,8 @@ TrainResult train_process(Job job, const TrainOptions& options) {
 
 TrainResult run_job(const Job& job, const TrainOptions& options) {
   if (among_processes(options.processes)) return train_process(job, options);
-  expect_own_parts_fit(job, options);
   if (const auto beyond = trained_beyond(job)) return *beyond;
+  if (shared_by_threads(job, options)) return train_shared(job, options);
   if (job.distribute.server_count() > 0) return train_with_servers(job, options);
   if (is_plain(job.distribute))
     return train_rank(job, load_job_data(job), options, {.threads = static_cast<int>(job.distribute.threads)});

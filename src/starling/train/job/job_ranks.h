@@ -15,6 +15,7 @@ namespace starling::train {
 // Surroundings of one rank's trainer in a job.
 struct RankSetup {
   std::shared_ptr<dist::RankStrategy> strategy{};      // null: a single rank
+  std::shared_ptr<runtime::Strategy> step{};           // of one rank whose steps run on several threads; else null
   int threads = 0;                                     // threads of this rank
   std::function<void(std::int64_t step)> stepped{};    // called after every step; may be null
   std::function<void(std::string_view why)> failed{};  // called before its failure reaches other ranks

@@ -45,7 +45,7 @@ TrainerOptions trainer_options(const PreparedJob& prepared, const TrainOptions& 
   made.evaluate_batch = job.data.load.eval_batch;
   made.metrics = prepared.metrics;
   made.threads = setup.threads;
-  made.strategy = setup.strategy;
+  made.strategy = setup.strategy ? setup.strategy : setup.step;
   made.pool = setup.pool;
   made.hash_every = job.distribute.hash_every;
   const auto& slow = job.distribute.slow;
@@ -253,6 +253,8 @@ TrainResult train_rank(const Job& job, JobData data, const TrainOptions& options
   const bool leads = setup.rank() == 0;
   if (leads) expect_folder(job);
   if (setup.strategy) fit_strategy(prepared, *setup.strategy);
+  if (setup.step && job.distribute.batch_norm == DistributeJob::BatchNorm::global)
+    nn::use_global_statistics(*prepared.net);
   expect_batches(prepared);
   // A metric that cannot judge is told before an epoch has been trained for nothing.
   if (!job.train.metrics.empty()) expect_metrics(prepared, trace_shapes(prepared));

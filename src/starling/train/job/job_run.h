@@ -27,7 +27,7 @@ struct TrainOptions {
   std::int64_t pause_after = 0;     // epochs in all after which to save and return, to be resumed later; 0: none
   dist::ProcessFlags processes{};   // rank and world of this process
   // Network of the program's own, trained in place of the job's `model`, and callbacks beside the job's. Both belong to
-  // one rank, so that the job must have one worker a process.
+  // one rank: several workers of one process are threads of its steps, which only allreduce can be.
   std::shared_ptr<nn::Module> net{};
   std::vector<CallbackPtr> callbacks{};
 };

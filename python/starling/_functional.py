@@ -1,0 +1,102 @@
+"""Functions of networks under the names and arguments that PyTorch gives them: nn.functional is this module."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _starling
+from ._names import mse_loss as mse_loss, l1_loss as l1_loss, nll_loss as nll_loss, smooth_l1_loss as smooth_l1_loss  # type: ignore[attr-defined] # noqa: F401
+from ._names import binary_cross_entropy as binary_cross_entropy, huber_loss as huber_loss  # type: ignore[attr-defined] # noqa: F401
+from ._names import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits  # type: ignore[attr-defined] # noqa: F401
+from ._starling import (  # noqa: F401
+    Tensor,
+    cross_entropy as cross_entropy,
+    elu as elu,
+    embedding as embedding,
+    gelu as gelu,
+    hardswish as hardswish,
+    kl_div as kl_div,
+    leaky_relu as leaky_relu,
+    linear as linear,
+    log_softmax as log_softmax,
+    mish as mish,
+    one_hot as one_hot,
+    prelu as prelu,
+    relu as relu,
+    scaled_dot_product_attention as scaled_dot_product_attention,
+    selu as selu,
+    sigmoid as sigmoid,
+    silu as silu,
+    softmax as softmax,
+    softplus as softplus,
+    tanh as tanh,
+)
+
+
+def dropout(input: Any, p: float = 0.5, training: bool = True) -> Tensor:
+    return _starling.dropout(input, p) if training else _starling.asarray(input)
+
+
+def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
+    axes = 1 if isinstance(normalized_shape, int) else len(normalized_shape)
+    expected = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    x = _starling.asarray(input)
+    if x.shape[x.ndim - axes :] != expected:
+        raise ValueError(f"[layer_norm] expected last axes of sizes {expected}, got {x.shape}")
+    return _starling.layer_norm(x, weight, bias, eps=eps, dims=axes)
+
+
+def _conv(name: str) -> Any:
+    function = getattr(_starling, name)
+
+    def conv(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Tensor:
+        made: Tensor = function(input, weight, bias, stride=stride, padding=padding, dilation=dilation, groups=groups)
+        return made
+
+    conv.__name__ = conv.__qualname__ = name
+    conv.__doc__ = function.__doc__
+    return conv
+
+
+conv1d, conv2d, conv3d = _conv("conv1d"), _conv("conv2d"), _conv("conv3d")
+
+
+def _pool(name: str) -> Any:
+    function = getattr(_starling, name)
+
+    def pool(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0) -> Tensor:
+        made: Tensor = function(input, kernel=kernel_size, stride=kernel_size if stride is None else stride, padding=padding)
+        return made
+
+    pool.__name__ = pool.__qualname__ = name
+    pool.__doc__ = function.__doc__
+    return pool
+
+
+max_pool1d, max_pool2d, max_pool3d = _pool("max_pool1d"), _pool("max_pool2d"), _pool("max_pool3d")
+avg_pool1d, avg_pool2d, avg_pool3d = _pool("avg_pool1d"), _pool("avg_pool2d"), _pool("avg_pool3d")
+
+
+def _adaptive(name: str) -> Any:
+    function = getattr(_starling, name)
+
+    def pool(input: Any, output_size: Any) -> Tensor:
+        made: Tensor = function(input, size=output_size)
+        return made
+
+    pool.__name__ = pool.__qualname__ = name
+    pool.__doc__ = function.__doc__
+    return pool
+
+
+adaptive_avg_pool1d, adaptive_avg_pool2d = _adaptive("adaptive_avg_pool1d"), _adaptive("adaptive_avg_pool2d")
+adaptive_max_pool1d, adaptive_max_pool2d = _adaptive("adaptive_max_pool1d"), _adaptive("adaptive_max_pool2d")
+
+
+def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+    """Vectors along an axis divided by their norm."""
+    x = _starling.asarray(input)
+    if p != 2.0:
+        raise ValueError(f"[normalize] expected p=2, got {p}")
+    length = x.square().sum(dim, True).sqrt()
+    return x / _starling.maximum(length, eps)

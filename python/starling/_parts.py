@@ -1,0 +1,84 @@
+"""What every module knows of its parts: names, walks over them, hooks around its calls."""
+
+# mypy: disable-error-code="attr-defined,method-assign"
+# These methods are assigned to a class of the compiled part; its stub declares them (stubs.py).
+
+from __future__ import annotations
+
+from typing import Any, Callable, Iterator
+
+from ._starling import ModuleBase
+
+
+def _named_children(self: ModuleBase) -> Iterator[tuple[str, ModuleBase]]:
+    """The parts of this module by their names."""
+    yield from self.children.items()
+
+
+def _named_modules(self: ModuleBase, prefix: str = "") -> Iterator[tuple[str, ModuleBase]]:
+    """This module and all below it by their paths, each once."""
+    seen: set[int] = set()
+
+    def walk(module: ModuleBase, path: str) -> Iterator[tuple[str, ModuleBase]]:
+        if id(module) in seen:
+            return
+        seen.add(id(module))
+        yield path, module
+        for name, child in module.children.items():
+            yield from walk(child, f"{path}.{name}" if path else name)
+
+    yield from walk(self, prefix)
+
+
+def _modules(self: ModuleBase) -> Iterator[ModuleBase]:
+    """This module and all below it."""
+    for _, module in _named_modules(self):
+        yield module
+
+
+def _apply(self: ModuleBase, function: Callable[[ModuleBase], Any]) -> ModuleBase:
+    """function(module) for all parts, then for this one: apply(lambda m: …), to begin weights in a way of one's own."""
+    for child in self.children.values():
+        _apply(child, function)
+    function(self)
+    return self
+
+
+class HookHandle:
+    """A hook around the calls of a module."""
+
+    def __init__(self, remove: Callable[[], Any]):
+        self._remove: Callable[[], Any] | None = remove
+
+    def remove(self) -> None:
+        if self._remove is not None:
+            self._remove()
+            self._remove = None
+
+
+def _looks_on(hook: Callable[..., Any]) -> Callable[..., None]:
+    def call(*arguments: Any) -> None:
+        if hook(*arguments) is not None:
+            raise TypeError("[module] expected a hook of a layer of the library to return None: it looks on, and changes nothing")
+
+    return call
+
+
+def _forward_pre_hook(self: ModuleBase, hook: Callable[..., Any]) -> HookHandle:
+    """Calls hook(module, inputs) before every call."""
+    number = self._add_hooks(_looks_on(lambda inputs: hook(self, inputs)), None)
+    return HookHandle(lambda: self._remove_hooks(number))
+
+
+def _forward_hook(self: ModuleBase, hook: Callable[..., Any]) -> HookHandle:
+    """Calls hook(module, inputs, outputs) after every call."""
+    number = self._add_hooks(None, _looks_on(lambda inputs, outputs: hook(self, inputs, outputs)))
+    return HookHandle(lambda: self._remove_hooks(number))
+
+
+ModuleBase.named_children = _named_children
+ModuleBase.named_modules = _named_modules
+ModuleBase.modules = _modules
+ModuleBase.apply = _apply
+ModuleBase.register_forward_pre_hook = _forward_pre_hook
+ModuleBase.register_forward_hook = _forward_hook
