@@ -165,5 +165,61 @@ return %rb
   EXPECT_LT(made.find("assign"), made.rfind("variable 0")) << made;
 }
 
+// State in pieces: gradients of two weights are scattered, updates are made on pieces and gathered. The gathers wait
+// for the scatters, which nothing else does before both gradients are ready.
+constexpr const char* kPieces = R"(
+variable 0 "w" f32[4, 3]
+variable 1 "v" f32[6, 2]
+%x = input {index=0, shape=[4, 3]}
+%y = input {index=1, shape=[6, 2]}
+%gw = tanh(%x)
+%gv = tanh(%y)
+%rw = reduce_scatter(%gw) {rows=4, rank=1, ranks=2, name="w"}
+%hw = mul(%rw, %rw)
+%uw = cumsum(%hw)
+%aw = all_gather(%uw) {rows=4, rank=1, ranks=2, name="w"}
+assign(%aw) {index=0}
+%rv = reduce_scatter(%gv) {rows=6, rank=1, ranks=2, name="v"}
+%hv = mul(%rv, %rv)
+%uv = cumsum(%hv)
+%av = all_gather(%uv) {rows=6, rank=1, ranks=2, name="v"}
+assign(%av) {index=1}
+return
+)";
+
+TEST(Buckets, JoinScattersAndTheGathersOfWhatIsMadeOfThem) {
+  EXPECT_EQ(after_buckets(kPieces), R"(
+%0 = input 0
+%1 = input 1
+%2 = tanh(%0)
+%3 = tanh(%1)
+%4, %5 = reduce_scatter_many(%2, %3) {rank=1, ranks=2, name="w and 1 more"}
+%6 = mul(%4, %4)
+%7 = cumsum(%6)
+%8 = mul(%5, %5)
+%9 = cumsum(%8)
+%10, %11 = all_gather_many(%7, %9) {rank=1, ranks=2, name="w and 1 more"}
+assign 0(%10)
+assign 1(%11)
+return
+)");
+}
+
+// Two ranks split 4 and 5 rows in different ways: the same bucket cannot tell which.
+TEST(Buckets, HoldGathersOfRowsThatAreSplitAlike) {
+  const std::string body = R"(
+%x = input {index=0, shape=[2, 3]}
+%y = input {index=1, shape=[3, 3]}
+%z = input {index=2, shape=[4, 3]}
+%ax = all_gather(%x) {rows=4, rank=1, ranks=2}
+%ay = all_gather(%y) {rows=5, rank=1, ranks=2}
+%az = all_gather(%z) {rows=8, rank=1, ranks=2}
+return %ax, %ay, %az
+)";
+  const std::string made = after_buckets(body);
+  EXPECT_NE(made.find("all_gather_many(%0, %3) {rank=1, ranks=2"), std::string::npos) << made;
+  EXPECT_NE(made.find("all_gather(%1) {rows=5"), std::string::npos) << made;
+}
+
 }  // namespace
 }  // namespace starling::graph

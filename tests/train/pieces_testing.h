@@ -30,11 +30,13 @@ struct Outcome {
   std::vector<std::vector<double>> weights{};
   FitResult result{};
   std::map<std::string, double> metrics{};
+  dist::OpCounters scattered{}, gathered{};  // everything that this rank's communicator did
 };
 
 struct Recipe {
   int ranks = 1;
   int zero = 0;
+  double bucket_mb = 25;
   dist::MeshChoice mesh = {};
   dist::LayoutChoice layout = {};
   TrainerOptions options{.epochs = 2, .batch = 13};
@@ -51,8 +53,8 @@ struct Recipe {
     if (touch) touch(optimizer, comm ? comm->rank() : 0);
     TrainerOptions of_rank = quiet(options);
     if (comm)
-      of_rank.strategy =
-          allreduce(std::shared_ptr<Comm>(comm, [](Comm*) {}), {.zero = zero, .mesh = mesh, .layout = layout});
+      of_rank.strategy = allreduce(std::shared_ptr<Comm>(comm, [](Comm*) {}),
+                                   {.bucket_mb = bucket_mb, .zero = zero, .mesh = mesh, .layout = layout});
     Trainer trainer(made, optimizer, objective, of_rank);
     trainer.add(after_step([&](starling::Run& run) { own.losses.push_back(run.last().loss); }));
     if (add) add(trainer, comm ? comm->rank() : 0);
@@ -68,6 +70,10 @@ struct Recipe {
     auto comms = make_thread_comms(ranks, {.deadline = std::chrono::milliseconds(60'000)});
     std::vector<Outcome> all(comms.size());
     run_ranks(comms, [&](Comm& comm) { all[static_cast<std::size_t>(comm.rank())] = train(&comm); });
+    for (std::size_t rank = 0; rank < all.size(); ++rank) {  // when others have read all that a rank sent
+      all[rank].scattered = comms[rank]->journal().counters(CommOp::reduce_scatter);
+      all[rank].gathered = comms[rank]->journal().counters(CommOp::all_gather);
+    }
     return all;
   }
 };

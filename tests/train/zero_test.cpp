@@ -250,17 +250,21 @@ TEST(Zero, StoresItsShareOfTheState) {
   }
 }
 
-// Results of gathers that a later node still reads, at most, in the order of the program.
+bool gathers(const graph::Node& node) {
+  return graph::is_op(node, "all_gather") || graph::is_op(node, "all_gather_many");
+}
+
+// Gathers of which a later node still reads results, at most, in the order of the program.
 int most_gathered(const graph::Graph& graph) {
-  std::map<graph::ValueId, graph::NodeId> last;
+  std::map<graph::NodeId, graph::NodeId> last;
   for (graph::NodeId id = 0; id < graph.size(); ++id) {
     for (graph::ValueId in : graph.node(id).in) {
-      if (graph::is_op(graph.maker(in), "all_gather")) last[in] = id;
+      if (gathers(graph.maker(in))) last[graph.value(in).node] = id;
     }
   }
   int most = 0;
   for (graph::NodeId id = 0; id < graph.size(); ++id) {
-    const auto alive = [&](const auto& one) { return graph.value(one.first).node < id && id <= one.second; };
+    const auto alive = [&](const auto& one) { return one.first < id && id <= one.second; };
     most = std::max(most, static_cast<int>(std::count_if(last.begin(), last.end(), alive)));
   }
   return most;
@@ -268,11 +272,12 @@ int most_gathered(const graph::Graph& graph) {
 
 struct Counts {
   int gathers = 0, scatters = 0, alive = 0;
+  std::size_t tensors = 0;  // most of one gather
 };
 
-Counts counts_of(int zero) {
+Counts counts_of(int zero, double bucket_mb) {
   Counts counts;
-  Recipe recipe{.ranks = 2, .zero = zero, .options = {.epochs = 1, .batch = 8}};
+  Recipe recipe{.ranks = 2, .zero = zero, .bucket_mb = bucket_mb, .options = {.epochs = 1, .batch = 8}};
   recipe.options.steps = 1;
   recipe.net = [] {
     manual_seed(3);
@@ -286,8 +291,9 @@ Counts counts_of(int zero) {
     if (rank > 0) return;
     trainer.add(after_step([&](starling::Run& run) {
       for (const graph::Node& node : run.program().graph().nodes()) {
-        counts.gathers += graph::is_op(node, "all_gather");
-        counts.scatters += graph::is_op(node, "reduce_scatter");
+        counts.gathers += gathers(node);
+        if (gathers(node)) counts.tensors = std::max(counts.tensors, node.out.size());
+        counts.scatters += graph::is_op(node, "reduce_scatter") || graph::is_op(node, "reduce_scatter_many");
       }
       counts.alive = most_gathered(run.program().graph());
     }));
@@ -299,16 +305,107 @@ Counts counts_of(int zero) {
 // Six matrices. Each is scattered once; weights are gathered after their update or, stored in pieces, twice a step: but
 // the last layers, which are still there when the way back begins, and the first, whose input needs no gradient.
 TEST(Zero, GathersWeightsBeforeTheirUseAndDropsThemAfterwards) {
-  EXPECT_EQ(counts_of(0).scatters + counts_of(0).gathers, 0);
+  const Counts none = counts_of(0, 0);
+  EXPECT_EQ(none.scatters + none.gathers, 0);
   for (const int zero : {1, 2}) {
-    EXPECT_EQ(counts_of(zero).scatters, 6);
-    EXPECT_EQ(counts_of(zero).gathers, 6);
+    const Counts some = counts_of(zero, 0);
+    EXPECT_EQ(some.scatters, 6);
+    EXPECT_EQ(some.gathers, 6);
   }
-  const Counts three = counts_of(3);
+  const Counts three = counts_of(3, 0);
   EXPECT_EQ(three.scatters, 6);
   EXPECT_GE(three.gathers, 6 + 3);
   EXPECT_LE(three.gathers, 6 + 5);
   EXPECT_LE(three.alive, 2);
+  EXPECT_EQ(three.tensors, 1U);
+}
+
+TEST(Zero, GathersAndScattersInBuckets) {
+  for (const int zero : {1, 2}) {
+    const Counts some = counts_of(zero, 25);
+    EXPECT_EQ(some.scatters, 1);
+    EXPECT_EQ(some.gathers, 1);
+  }
+  const Counts pairs = counts_of(3, 2.0 * 4096 / (1 << 20));  // two of the larger matrices
+  EXPECT_EQ(pairs.tensors, 2U);
+  EXPECT_GE(pairs.gathers, 3 + 1);
+  EXPECT_LE(pairs.gathers, 3 + 3);
+  EXPECT_LE(pairs.alive, 2);
+  EXPECT_EQ(counts_of(3, 25).gathers, 1);
+}
+
+// Many layers of few rows each, of which some do not divide by the ranks.
+nn::Sequential deep_net() {
+  manual_seed(3);
+  nn::Sequential net;
+  net.add("in", nn::Linear({.in = 8, .out = 12}));
+  for (int i = 0; i < 20; ++i) net.add(fmt::format("h{}", i), nn::Linear({.in = 12 + i % 2, .out = 13 - i % 2}));
+  net.add("out", nn::Linear({.in = 12, .out = 4}));
+  return net;
+}
+
+TEST(Zero, BucketsGiveTheBitsOfSeparateExchanges) {
+  for (const int ranks : {2, 3}) {
+    for (const int zero : {1, 2, 3}) {
+      SCOPED_TRACE(fmt::format("{} ranks, zero {}", ranks, zero));
+      Recipe recipe{.ranks = ranks, .zero = zero};
+      recipe.net = deep_net;
+      recipe.options.steps = 4;
+      recipe.options.clip_norm = zero == 2 ? 0.5 : 0;
+      recipe.options.accumulate = zero == 2 ? 2 : 1;
+      const Outcome joined = recipe.run()[0];
+      recipe.bucket_mb = 0;
+      const Outcome separate = recipe.run()[0];
+      EXPECT_EQ(joined.losses, separate.losses);
+      EXPECT_EQ(joined.weights, separate.weights);
+      EXPECT_EQ(joined.scattered.bytes_sent, separate.scattered.bytes_sent);
+      // With weights in pieces, what is still there from the forward use is not gathered again for the backward one.
+      if (zero == 3)
+        EXPECT_LT(joined.gathered.bytes_sent, separate.gathered.bytes_sent);
+      else
+        EXPECT_EQ(joined.gathered.bytes_sent, separate.gathered.bytes_sent);
+      EXPECT_EQ(separate.scattered.calls, 22 * (zero == 2 ? 8 : 4));
+      EXPECT_LE(joined.scattered.calls, 2 * (zero == 2 ? 8 : 4));
+      EXPECT_LT(joined.gathered.calls, separate.gathered.calls / 4);
+    }
+  }
+}
+
+// Matrices alone, whose rows divide by the ranks.
+nn::Sequential even_net() {
+  manual_seed(3);
+  nn::Sequential net;
+  net.add("a", nn::Linear({.in = 8, .out = 24, .bias = false}));
+  net.add("b", nn::Linear({.in = 24, .out = 48, .bias = false}));
+  net.add("c", nn::Linear({.in = 48, .out = 12, .bias = false}));
+  return net;
+}
+
+// Law, of n bytes of weights on P ranks, bytes that each rank sends in a step: levels 1 to 3 scatter (P-1)/P n of
+// gradients, and gather (P-1)/P n of weights: once after the update, or, in pieces, before the forward use and the
+// backward one, but for the first layer, whose input needs no gradient, and the last, which is still there then.
+TEST(Zero, MovesTheBytesOfTheLaw) {
+  const std::uint64_t a = 4 * 8 * 24, b = 4 * 24 * 48, c = 4 * 48 * 12;
+  for (const int ranks : {2, 4}) {
+    const auto p = static_cast<std::uint64_t>(ranks);
+    const auto sent = [&](int zero, std::int64_t steps, double bucket_mb) {
+      Recipe recipe{.ranks = ranks, .zero = zero, .bucket_mb = bucket_mb, .options = {.epochs = 9, .batch = 8}};
+      recipe.options.steps = steps;
+      recipe.net = even_net;
+      const Outcome own = recipe.run()[1];
+      return std::pair(own.scattered.bytes_sent, own.gathered.bytes_sent);
+    };
+    const auto notes = sent(0, 4, 0).second - sent(0, 2, 0).second;  // of two steps: what plain all-reduce gathers
+    for (const int zero : {0, 1, 2, 3}) {
+      for (const double bucket_mb : {0.0, 25.0}) {
+        SCOPED_TRACE(fmt::format("{} ranks, zero {}, buckets of {} MB", ranks, zero, bucket_mb));
+        const auto two = sent(zero, 2, bucket_mb), four = sent(zero, 4, bucket_mb);
+        const std::uint64_t gathers = zero == 0 ? 0 : zero < 3 ? a + b + c : bucket_mb > 0 ? a + b + c : a + b + c + b;
+        EXPECT_EQ(four.first - two.first, zero == 0 ? 0 : 2 * (a + b + c) * (p - 1) / p);
+        EXPECT_EQ(four.second - two.second - notes, 2 * gathers * (p - 1) / p);
+      }
+    }
+  }
 }
 
 TEST(Zero, RefusesEagerReadsOfWeightsInPieces) {

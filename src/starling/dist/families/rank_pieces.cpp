@@ -157,6 +157,111 @@ std::unique_ptr<kernels::Plan> plan_all_to_all(const kernels::PlanRequest& reque
   });
 }
 
+// What goes over the wire for several tensors: rank after rank, with the rank's rows of each.
+class JoinedRows {
+ public:
+  JoinedRows(std::span<const kernels::ArgDesc> whole, const op::JoinedPiecesAttrs& a)
+      : dtype_(whole[0].dtype), rank_(static_cast<std::size_t>(a.rank)) {
+    counts_.resize(static_cast<std::size_t>(a.ranks));
+    for (const auto& one : whole) {
+      const std::int64_t row = one.shape[0] > 0 ? one.shape.numel() / one.shape[0] : 0;
+      auto& parts = tensors_.emplace_back();
+      for (std::size_t r = 0; r < counts_.size(); ++r) {
+        const Piece piece = piece_of(one.shape[0], static_cast<int>(r), static_cast<int>(a.ranks));
+        parts.push_back({bytes_of(piece.begin * row), bytes_of(piece.size * row)});
+        counts_[r] += piece.size * row;
+        total_ += parts.back().size;
+        if (r < rank_) before_ += parts.back().size;
+      }
+    }
+  }
+
+  const std::vector<std::int64_t>& counts() const { return counts_; }
+  DType dtype() const { return dtype_; }
+  std::size_t ranks() const { return counts_.size(); }
+  std::size_t rank() const { return rank_; }
+  std::size_t total() const { return total_; }    // bytes
+  std::size_t before() const { return before_; }  // bytes of lower ranks
+
+  // Calls with (tensor, its range of the rank) in the order of the wire.
+  template <class F>
+  void each(std::size_t rank, F&& call) const {
+    for (std::size_t i = 0; i < tensors_.size(); ++i) call(i, tensors_[i][rank]);
+  }
+
+ private:
+  struct Range {
+    std::size_t begin, size;
+  };
+  std::size_t bytes_of(std::int64_t elements) const { return static_cast<std::size_t>(elements) * size_of(dtype_); }
+
+  DType dtype_;
+  std::size_t rank_;
+  std::vector<std::int64_t> counts_;
+  std::vector<std::vector<Range>> tensors_;  // by tensor and rank
+  std::size_t total_ = 0, before_ = 0;
+};
+
+std::byte* at(void* const* tensors, std::size_t i, std::size_t offset = 0) {
+  return static_cast<std::byte*>(tensors[i]) + offset;
+}
+
+std::unique_ptr<kernels::Plan> plan_reduce_scatter_many(const kernels::PlanRequest& request) {
+  const auto a = request.attrs.as<op::JoinedPiecesAttrs>();
+  const JoinedRows pieces(request.in, a);
+  return kernels::make_plan(pieces.total(), [=](const kernels::Launch& launch) {
+    Comm* comm = launch.context.comm;
+    if (!comm) {
+      pieces.each(pieces.rank(), [&](std::size_t i, const auto& range) {
+        copy_bytes(launch.out[i], at(launch.in, i, range.begin), range.size);
+      });
+      return;
+    }
+    check_rank("reduce_scatter_many", *comm, a.rank, a.ranks);
+    auto* wire = static_cast<std::byte*>(launch.scratch);
+    for (std::size_t r = 0; r < pieces.ranks(); ++r) {
+      pieces.each(r, [&](std::size_t i, const auto& range) {
+        copy_bytes(wire, at(launch.in, i, range.begin), range.size);
+        wire += range.size;
+      });
+    }
+    auto* own = static_cast<std::byte*>(launch.scratch) + pieces.before();
+    comm->reduce_scatter(launch.scratch, own, pieces.counts(), pieces.dtype(), ReduceOp::sum, {.name = a.name.str()})
+        .wait();
+    pieces.each(pieces.rank(), [&](std::size_t i, const auto& range) {
+      copy_bytes(launch.out[i], own, range.size);
+      own += range.size;
+    });
+  });
+}
+
+std::unique_ptr<kernels::Plan> plan_all_gather_many(const kernels::PlanRequest& request) {
+  const auto a = request.attrs.as<op::JoinedPiecesAttrs>();
+  const JoinedRows pieces(request.out, a);
+  return kernels::make_plan(pieces.total(), [=](const kernels::Launch& launch) {
+    Comm* comm = launch.context.comm;
+    auto* const all = static_cast<std::byte*>(launch.scratch);
+    if (comm)
+      check_rank("all_gather_many", *comm, a.rank, a.ranks);
+    else
+      zero_bytes(all, pieces.total());
+    auto* own = all + pieces.before();
+    pieces.each(pieces.rank(), [&](std::size_t i, const auto& range) {
+      copy_bytes(own, launch.in[i], range.size);
+      own += range.size;
+    });
+    if (comm)
+      comm->all_gather(all + pieces.before(), all, pieces.counts(), pieces.dtype(), {.name = a.name.str()}).wait();
+    const auto* wire = all;
+    for (std::size_t r = 0; r < pieces.ranks(); ++r) {
+      pieces.each(r, [&](std::size_t i, const auto& range) {
+        copy_bytes(at(launch.out, i, range.begin), wire, range.size);
+        wire += range.size;
+      });
+    }
+  });
+}
+
 }  // namespace
 
 void register_dist_rank_pieces(kernels::KernelTable& table) {
@@ -165,6 +270,8 @@ void register_dist_rank_pieces(kernels::KernelTable& table) {
   table.add("all_gather", DeviceKind::cpu, {"comm", kernels::Accepts::contiguous, plan_all_gather});
   table.add("gather_rows", DeviceKind::cpu, {"comm", kernels::Accepts::contiguous, plan_gather_rows});
   table.add("reduce_scatter", DeviceKind::cpu, {"comm", kernels::Accepts::contiguous, plan_reduce_scatter});
+  table.add("reduce_scatter_many", DeviceKind::cpu, {"comm", kernels::Accepts::contiguous, plan_reduce_scatter_many});
+  table.add("all_gather_many", DeviceKind::cpu, {"comm", kernels::Accepts::contiguous, plan_all_gather_many});
   table.add("all_to_all", DeviceKind::cpu, {"comm", kernels::Accepts::contiguous, plan_all_to_all});
 }
 

@@ -13,9 +13,10 @@
 #include "starling/ops/def/registry.h"
 #include "starling/tensor/bytes.h"
 
-// Reductions of a group of ranks that become ready one after another share one exchange. The pass runs before any that
-// looks at the shapes of this rank's pieces, and uses the shapes of reduced values only, which all ranks share: so
-// every rank makes the same buckets in the same order, whatever rows it holds.
+// Exchanges of a group of ranks that become ready one after another share one: reductions, scatters of gradients and
+// gathers of updated weights. The pass runs before any that looks at the shapes of this rank's pieces, and uses the
+// shapes of whole values only, which all ranks share: so every rank makes the same buckets in the same order, whatever
+// rows it holds.
 namespace starling::graph::passes {
 namespace {
 
@@ -26,13 +27,21 @@ struct Bucket {
   std::vector<NodeId> members{};
   std::size_t bytes = 0;
   NodeId ready = -1;     // node after which all operands are ready
+  NodeId until = -1;     // node before which all results are needed
   bool waited = false;   // another collective needs a result
   bool is_open = false;  // accepts more tensors
 };
 
-std::size_t bytes_of(const Graph& graph, NodeId id) { return bytes_of(graph.value(graph.node(id).out[0]).type); }
+// Of the whole tensor, which all ranks have alike.
+std::size_t bytes_of(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  return bytes_of(graph.value(is_op(node, "reduce_scatter") ? node.in[0] : node.out[0]).type);
+}
 
-Attrs nameless(const Node& node) {
+// Attributes that exchanges in one bucket share.
+Attrs common_attrs(const Node& node) {
+  if (is_op(node, "reduce_scatter")) return op::JoinedPiecesAttrs::of_scatter(node.attrs.as<op::PiecesAttrs>());
+  if (is_op(node, "all_gather")) return op::JoinedPiecesAttrs::of_gather(node.attrs.as<op::PiecesAttrs>());
   Attrs attrs = node.attrs;
   if (const auto* field = attrs.find("name")) attrs.get<Symbol>(*field) = Symbol();
   return attrs;
@@ -42,13 +51,31 @@ bool alike(const Graph& graph, NodeId a, NodeId b) {
   const Node &first = graph.node(a), &second = graph.node(b);
   return first.op == second.op && first.device == second.device && first.in.size() == second.in.size() &&
          graph.value(first.out[0]).type.dtype == graph.value(second.out[0]).type.dtype &&
-         nameless(first) == nameless(second);
+         common_attrs(first) == common_attrs(second);
 }
 
-bool may_be_joined(const Node& node) {
-  if (is_op(node, "ordered_sum")) return node.after.empty() && node.out.size() == 1;
-  if (is_op(node, "coded_reduce")) return node.after.empty() && node.attrs.as<op::CodedReduceAttrs>().tensors == 1;
-  return is_op(node, "all_reduce") && node.after.empty();
+// Gathers that other exchanges wait for are joined by `partition`, which limits how many of their results are alive.
+bool may_be_joined(const Node& node, bool waited) {
+  if (!node.after.empty()) return false;
+  if (is_op(node, "ordered_sum")) return node.out.size() == 1;
+  if (is_op(node, "coded_reduce")) return node.attrs.as<op::CodedReduceAttrs>().tensors == 1;
+  if (is_op(node, "reduce_scatter")) return node.attrs.as<op::PiecesAttrs>().reduce.str() == "sum";
+  if (is_op(node, "all_gather")) return !waited;
+  return is_op(node, "all_reduce");
+}
+
+// Op of a bucket of several nodes like this one.
+const OpDef& joined_op(const Node& like) {
+  if (is_op(like, "all_reduce")) return named_op<"all_reduce_many">();
+  if (is_op(like, "reduce_scatter")) return named_op<"reduce_scatter_many">();
+  if (is_op(like, "all_gather")) return named_op<"all_gather_many">();
+  return *like.op;
+}
+
+// A node that costs little and may run late: nothing is held up when what it needs comes later. Nodes that some ranks
+// have in place of others (Partitioner::stand_ins) are none, on no rank.
+bool may_run_late(const Node& node) {
+  return !node.in.empty() && (node.op->elementwise() || node.op->view || is_op(node, "assign"));
 }
 
 class Grouping {
@@ -58,7 +85,8 @@ class Grouping {
         before_(dependencies(graph, CommOrder::free)),
         cap_(context.program.bucket_bytes),
         first_cap_(context.program.first_bucket_bytes),
-        waited_(needed_by_collectives()) {}
+        waited_(needed_by_collectives()),
+        until_(first_needs()) {}
 
   std::vector<Bucket> run() {
     for (NodeId id : in_order_of_readiness()) add(id);
@@ -81,6 +109,17 @@ class Grouping {
     return made;
   }
 
+  // By node: the first one that is held up where this one's results come later.
+  std::vector<NodeId> first_needs() const {
+    std::vector<NodeId> needs(graph_.nodes().size(), graph_.size());
+    for (NodeId id = graph_.size() - 1; id >= 0; --id) {
+      const Node& node = graph_.node(id);
+      const NodeId own = node.op->comm ? ready(id) : may_run_late(node) ? needs[at(id)] : id;
+      for (NodeId first : before_[at(id)]) needs[at(first)] = std::min(needs[at(first)], own);
+    }
+    return needs;
+  }
+
   NodeId ready(NodeId id) const {
     const auto& before = before_[at(id)];
     return before.empty() ? -1 : *std::max_element(before.begin(), before.end());
@@ -97,61 +136,38 @@ class Grouping {
 
   void add(NodeId id) {
     const std::size_t bytes = bytes_of(graph_, id);
-    const bool waited = waited_[at(id)];
-    Bucket* bucket = nullptr;
-    if (may_be_joined(graph_.node(id)) && bytes < kAlone) bucket = waited ? last_if_independent(id) : open(id, bytes);
+    const bool waited = waited_[at(id)], joins = may_be_joined(graph_.node(id), waited) && bytes < kAlone;
+    Bucket* bucket = joins ? open(id, bytes) : nullptr;
     if (!bucket) {
-      buckets_.push_back({.waited = waited, .is_open = may_be_joined(graph_.node(id)) && bytes < kAlone});
+      buckets_.push_back({.until = until_[at(id)], .waited = waited, .is_open = joins});
       bucket = &buckets_.back();
     }
     bucket->members.push_back(id);
     bucket->bytes += bytes;
     bucket->ready = std::max(bucket->ready, ready(id));
+    bucket->until = std::min(bucket->until, until_[at(id)]);
   }
 
   // A reduction that no collective waits for may be delayed until a bucket is full; the first bucket fills early, so
-  // that the exchange overlaps with much of the compute.
+  // that the exchange overlaps with much of the compute. One that a collective waits for may be delayed as long as
+  // nothing is held up: so no bucket waits for one that waits for it.
   Bucket* open(NodeId id, std::size_t bytes) {
     int earlier = 0;
     for (Bucket& bucket : buckets_) {
-      if (bucket.waited || !alike(graph_, bucket.members[0], id)) continue;
+      if (bucket.waited != waited_[at(id)] || !alike(graph_, bucket.members[0], id)) continue;
       const std::size_t cap = earlier++ == 0 ? first_cap_ : cap_;
-      if (!bucket.is_open) continue;
+      if (!bucket.is_open || (bucket.waited && ready(id) >= bucket.until)) continue;
       if (bucket.bytes + bytes <= cap) return &bucket;
       bucket.is_open = false;
     }
     return nullptr;
   }
 
-  // A reduction that a collective waits for is sent immediately, together only with an adjacent independent one.
-  Bucket* last_if_independent(NodeId id) {
-    if (buckets_.empty()) return nullptr;
-    Bucket& last = buckets_.back();
-    const bool fits = last.waited && last.is_open && alike(graph_, last.members[0], id) && !depends_on(id, last);
-    return fits ? &last : nullptr;
-  }
-
-  bool depends_on(NodeId id, const Bucket& bucket) const {
-    const NodeId oldest = *std::min_element(bucket.members.begin(), bucket.members.end());
-    std::vector<bool> seen(at(id) + 1);
-    std::vector<NodeId> open{id};
-    while (!open.empty()) {
-      const NodeId node = open.back();
-      open.pop_back();
-      for (NodeId first : before_[at(node)]) {
-        if (first < oldest || seen[at(first)]) continue;
-        if (std::find(bucket.members.begin(), bucket.members.end(), first) != bucket.members.end()) return true;
-        seen[at(first)] = true;
-        open.push_back(first);
-      }
-    }
-    return false;
-  }
-
   const Graph& graph_;
   std::vector<std::vector<NodeId>> before_;
   std::size_t cap_, first_cap_;  // bytes of a bucket
   std::vector<bool> waited_;
+  std::vector<NodeId> until_;
   std::vector<Bucket> buckets_;
 };
 
@@ -244,8 +260,7 @@ class Joining {
       for (ValueId value : graph_.node(member).in) in.push_back(rewriter_.map(value));
     }
     const Node& like = graph_.node(first);
-    const OpDef& op = is_op(like, "all_reduce") ? named_op<"all_reduce_many">() : *like.op;
-    const NodeId made = rewriter_.emit(op, in, joined_attrs(like, bucket.members.size()), first);
+    const NodeId made = rewriter_.emit(joined_op(like), in, joined_attrs(like, bucket.members.size()), first);
     std::size_t next = 0;
     for (NodeId member : bucket.members) {
       for (ValueId old : graph_.node(member).out) {
@@ -258,9 +273,9 @@ class Joining {
   }
 
   static Attrs joined_attrs(const Node& like, std::size_t members) {
-    Attrs attrs = like.attrs;
-    Symbol& name = attrs.get<Symbol>(*attrs.find("name"));
-    name = Symbol(fmt::format("{} and {} more", name.str(), members - 1));
+    const Symbol first = like.attrs.get<Symbol>(*like.attrs.find("name"));
+    Attrs attrs = common_attrs(like);
+    attrs.get<Symbol>(*attrs.find("name")) = Symbol(fmt::format("{} and {} more", first.str(), members - 1));
     if (const auto* tensors = attrs.find("tensors"))
       attrs.get<std::int64_t>(*tensors) = static_cast<std::int64_t>(members);
     return attrs;

@@ -5,7 +5,14 @@ namespace {
 
 Graph partition(const Graph& graph, const PassContext& context) {
   if (context.world == 1 || context.shards > 0) return graph;
-  return Partitioner(graph, {.parts = context.world, .first = context.rank, .count = 1, .group = Symbol(context.group)},
+  const auto& off = context.program.disable;
+  const bool joins = !off.contains("buckets") && !off.contains("all");
+  return Partitioner(graph,
+                     {.parts = context.world,
+                      .first = context.rank,
+                      .count = 1,
+                      .group = Symbol(context.group),
+                      .bucket_bytes = joins ? context.program.bucket_bytes : 0},
                      context.inputs)
       .run();
 }

@@ -48,6 +48,30 @@ struct PiecesAttrs {
 // all_reduce_many(xs...): all_reduce of tensors of one dtype in one exchange, made by the pass `buckets`. It has no
 // gradient of its own: the all_reduces are differentiated before passes run.
 
+// reduce_scatter_many(xs...), of sums, and all_gather_many(xs...): the same of pieces of rows, made by `buckets` and
+// `partition`. Each tensor is split by itself, so every rank has its rows of each.
+struct JoinedPiecesAttrs {
+  std::int64_t rest = 0;  // all_gather_many: rows of each whole tensor beyond a multiple of the ranks, alike for all
+  std::int64_t rank = 0;
+  std::int64_t ranks = 1;
+  Symbol name{};
+  Symbol group{};
+  static AttrFields fields() {
+    return {field("rest", &JoinedPiecesAttrs::rest), field("rank", &JoinedPiecesAttrs::rank),
+            field("ranks", &JoinedPiecesAttrs::ranks), field("name", &JoinedPiecesAttrs::name),
+            field("group", &JoinedPiecesAttrs::group)};
+  }
+
+  // Attributes, but the name, of the exchange that one of these may join.
+  static JoinedPiecesAttrs of_scatter(const PiecesAttrs& one) {
+    return {.rank = one.rank, .ranks = one.ranks, .group = one.group};
+  }
+  static JoinedPiecesAttrs of_gather(const PiecesAttrs& one) {
+    const std::int64_t rest = one.rows < 0 ? 0 : one.rows % one.ranks;
+    return {.rest = rest, .rank = one.rank, .ranks = one.ranks, .group = one.group};
+  }
+};
+
 struct OrderedSumAttrs {
   std::int64_t shards = 1;  // total over all ranks
   Symbol order{"shard"};    // shard: sequentially; tree: per rank first (a control whose bits depend on the ranks)

@@ -124,6 +124,61 @@ std::vector<OpCase> piece_cases(bool gathers, bool even) {
   return cases;
 }
 
+// Exchanges of pieces of several tensors at once. They have no gradients: what they join is differentiated before
+// passes run.
+const op::JoinedPiecesAttrs& checked_joined(const InferCall& call) {
+  const auto& a = call.attrs.as<op::JoinedPiecesAttrs>();
+  check(!call.in.empty(), "[{}] expected at least one tensor, got none", call.op.name);
+  check(a.ranks >= 1 && a.rank >= 0 && a.rank < a.ranks, "[{}] expected a rank in [0, {}), got {}", call.op.name,
+        a.ranks, a.rank);
+  check(a.rest >= 0 && a.rest < a.ranks, "[{}] expected fewer rows beyond a multiple than {} ranks, got {}",
+        call.op.name, a.ranks, a.rest);
+  for (const auto& type : call.in) {
+    check(type.shape.rank() > 0, "[{}] expected tensors with rows, got {}", call.op.name, to_string(type));
+    check(type.dtype == call.in[0].dtype, "[{}] expected tensors of one dtype, got {} and {}", call.op.name,
+          name(call.in[0].dtype), name(type.dtype));
+  }
+  return a;
+}
+
+std::int64_t own_joined(std::int64_t rows, const op::JoinedPiecesAttrs& a) {
+  return piece_of(rows, static_cast<int>(a.rank), static_cast<int>(a.ranks)).size;
+}
+
+Types infer_scatter_many(const InferCall& call) {
+  const auto& a = checked_joined(call);
+  Types out;
+  for (TensorType type : call.in) {
+    type.shape[0] = own_joined(type.shape[0], a);
+    out.push_back(type);
+  }
+  return out;
+}
+
+Types infer_gather_many(const InferCall& call) {
+  const auto& a = checked_joined(call);
+  const std::int64_t beyond = own_joined(a.rest, a);
+  Types out;
+  for (TensorType type : call.in) {
+    check(type.shape[0] >= beyond, "[all_gather_many] expected at least {} rows on rank {} of {}, got {}", beyond,
+          a.rank, a.ranks, type.shape[0]);
+    type.shape[0] = (type.shape[0] - beyond) * a.ranks + a.rest;
+    out.push_back(type);
+  }
+  return out;
+}
+
+OpDef joined(const char* name, const char* doc, CostRule cost) {
+  return OpDef{.name = name,
+               .doc = doc,
+               .inputs = {"xs..."},
+               .outputs = {"ys"},
+               .attrs = &attr_type<op::JoinedPiecesAttrs>(),
+               .comm = true,
+               .cost = std::move(cost),
+               .precision = Width::wide};
+}
+
 }  // namespace
 
 Tensor broadcast(const Tensor& x, op::RootAttrs attrs) {
@@ -225,6 +280,28 @@ void register_ops_rank_pieces(OpRegistry& ops) {
        .inplace = 0,
        .cost = costs::moves(),
        .precision = Width::wide});
+  OpDef scatters = joined("reduce_scatter_many", "This rank's rows of the sums of several tensors, by one exchange.",
+                          costs::each(1));
+  scatters.infer = infer_scatter_many;
+  scatters.cases = [] {
+    return std::vector<OpCase>{
+        {{{.shape = {7}}, {.shape = {2, 3}}, {.shape = {4, 1, 5}}}, op::JoinedPiecesAttrs{}},
+        {{{.shape = {0, 2}}, {.shape = {5}}},
+         op::JoinedPiecesAttrs{.rest = 2, .rank = 1, .ranks = 3, .name = Symbol("bucket")}},
+        {{{.shape = {8, 2}}, {.shape = {6}}}, op::JoinedPiecesAttrs{.ranks = 2, .group = Symbol("data")}}};
+  };
+  ops.add(scatters);
+  OpDef gathers =
+      joined("all_gather_many", "The rows of all ranks of several tensors, by one exchange.", costs::moves());
+  gathers.infer = infer_gather_many;
+  gathers.cases = [] {
+    return std::vector<OpCase>{
+        {{{.shape = {7}}, {.shape = {2, 3}}, {.shape = {4, 1, 5}}}, op::JoinedPiecesAttrs{}},
+        {{{.shape = {0, 2}}, {.shape = {5}}}, op::JoinedPiecesAttrs{.rank = 1, .ranks = 3, .name = Symbol("bucket")}},
+        {{{.shape = {3, 2}}, {.shape = {1}}},
+         op::JoinedPiecesAttrs{.rest = 2, .rank = 1, .ranks = 3, .group = Symbol("data")}}};
+  };
+  ops.add(gathers);
 }
 
 }  // namespace starling

@@ -116,8 +116,9 @@ void Partitioner::forget_layouts() {
 
 void Partitioner::node(NodeId id) {
   const Node& node = global_.node(id);
+  now_ = id;
   if (is_op(node, "input")) return input(id);
-  if (is_source(node)) return source(id);
+  if (is_source(node)) return pieces(node.out[0]).empty() ? source(id) : void();  // else read before its turn
   if (is_op(node, "matmul_sgd")) return share_update(id);
   if (keep_terms(id) || keep_pieces(id) || compute_whole(id) || across_other_axis(id)) return;
   // An exchange with a rule of its own, such as coded_reduce, stands in place of one that would be put in.

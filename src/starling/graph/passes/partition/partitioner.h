@@ -39,6 +39,7 @@ class Partitioner {
     // Results are whole on every rank, and values have no layouts afterwards: the program is cut along another axis
     // next.
     bool whole_results = false;
+    std::size_t bucket_bytes = 0;  // of values that are gathered together for their use
   };
 
   Partitioner(const Graph& global, Mesh mesh, std::vector<Layout> inputs);
@@ -61,7 +62,12 @@ class Partitioner {
   bool can_scatter(ValueId value, int dim, std::int64_t blocks) const;
   void scatter(ValueId value);
   op::PiecesAttrs exchange_of(ValueId value, std::int64_t rows) const;
+  bool fits_pieces(const Node& node, const std::vector<bool>& state) const;
+  void plan_gathers();
+  std::vector<ValueId> gathered_with(ValueId value) const;
   Pieces gather_pieces(ValueId value, NodeId like);
+  void gather_together(std::span<const ValueId> values, NodeId after, NodeId like);
+  bool is_stored_whole(ValueId value) const;
   void note_use(std::span<const ValueId> operands, NodeId user);
   bool across_other_axis(NodeId id);
   void input(NodeId id);
@@ -140,8 +146,16 @@ class Partitioner {
   std::vector<bool> state_;                // by value: pieces of state that is gathered where it is used
   std::vector<Layout> wished_;             // by value: split if it ends in stored pieces
   std::vector<Gather> gathers_;            // by value: the latest gather of its pieces
-  std::vector<NodeId> last_use_;           // by number of the gather: the latest node that reads the result
+  std::vector<NodeId> last_use_;           // by number of the gather: the latest node that reads a result
   std::map<ValueId, int> gathered_as_;     // results of gathers, and their numbers
+  struct WholeUse {
+    NodeId node;
+    ValueId value;
+  };
+  std::vector<WholeUse> whole_uses_;  // of pieces of state, in the order of the program
+  std::size_t together_ = 0;          // bytes that are gathered at once
+  std::vector<std::vector<NodeId>> users_;
+  NodeId now_ = 0;  // node that is being cut
 };
 
 // Rows of a batch dimension that belong to a rank.

@@ -1,5 +1,6 @@
 // Variables of which every rank stores a piece: reading, updating and gathering them.
 #include <algorithm>
+#include <set>
 
 #include "starling/base/error.h"
 #include "starling/graph/passes/partition/partitioner.h"
@@ -8,16 +9,32 @@
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/state.h"
 #include "starling/ops/def/update.h"
+#include "starling/tensor/bytes.h"
 
 namespace starling::graph {
 namespace {
 
-// A gathered value is kept until so many others have been gathered after it, then dropped and gathered again where it
-// is needed once more; and a gather waits until what is then too old has been used. So at most so many are alive, and
-// one is under way while another is used.
+// Gathered values are kept until the next ones are gathered, then dropped and gathered again where they are needed once
+// more; and a gather waits until what the one before the last brought has been used. So the results of at most so many
+// are alive, and one is under way while another is used.
 constexpr int kGathered = 2;
 
+// Larger tensors are gathered alone: copying them costs more than an exchange.
+constexpr std::size_t kAlone = 1 << 20;
+// What is gathered at once is at most this part of all that is stored in pieces, or so few bytes that their exchange
+// takes no longer than its start.
+constexpr std::size_t kParts = 8;
+constexpr std::size_t kFew = 256 << 10;
+
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+// True if the variable of this read is assigned by an earlier node.
+bool assigned_before(const Graph& graph, NodeId read) {
+  for (NodeId id = 0; id < read; ++id) {
+    if (is_op(graph.node(id), "assign") && source_index(graph.node(id)) == source_index(graph.node(read))) return true;
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -34,6 +51,7 @@ void Partitioner::find_wishes() {
   check(mesh_.count == 1 && !mesh_.ordered, "[partition] expected one piece for each rank where state is split, got {}",
         mesh_.count);
   for (NodeId id = global_.size() - 1; id >= 0; --id) wish(global_.node(id));
+  plan_gathers();
 }
 
 void Partitioner::wish(const Node& node) {
@@ -160,20 +178,113 @@ void Partitioner::scatter(ValueId value) {
   state_[at(value)] = wished.gathered;
 }
 
+// True for nodes that are expected to compute on the pieces themselves, as takes_pieces() finds when layouts are known.
+bool Partitioner::fits_pieces(const Node& node, const std::vector<bool>& state) const {
+  if (is_op(node, "assign")) return true;
+  if (is_control(*node.op) || node.op->comm || (node.op->view && !is_op(node, "identity"))) return false;
+  if (op::update_operands(*node.op, node.attrs)) return true;
+  return std::all_of(node.in.begin(), node.in.end(), [&](ValueId in) {
+    const Shape& shape = global_.value(in).type.shape;
+    return state[at(in)] || shape.rank() == 0 ||
+           (node.op->elementwise() && shape == global_.value(node.out[0]).type.shape);
+  });
+}
+
+// Where state in pieces is needed whole, in the order of the program.
+void Partitioner::plan_gathers() {
+  users_ = global_.users();
+  std::vector<bool> state(global_.values().size());
+  std::set<ValueId> needed;
+  std::size_t bytes = 0;
+  for (NodeId id = 0; id < global_.size(); ++id) {
+    const Node& node = global_.node(id);
+    if (is_op(node, "variable")) {
+      const auto stored = stored_.find(source_index(node));
+      state[at(node.out[0])] = stored != stored_.end() && stored->second.gathered;
+    }
+    if (std::none_of(node.in.begin(), node.in.end(), [&](ValueId in) { return state[at(in)]; })) continue;
+    if (fits_pieces(node, state)) {
+      for (ValueId out : node.out) state[at(out)] = true;
+      continue;
+    }
+    for (ValueId in : node.in) {
+      if (!state[at(in)]) continue;
+      whole_uses_.push_back({id, in});
+      if (needed.insert(in).second) bytes += bytes_of(global_.value(in).type);
+    }
+  }
+  together_ = std::min(mesh_.bucket_bytes, std::max(bytes / kParts, kFew));
+}
+
+// A value and those that are needed whole next, as far as they are small.
+std::vector<ValueId> Partitioner::gathered_with(ValueId value) const {
+  std::vector<ValueId> values{value};
+  std::size_t bytes = bytes_of(global_.value(value).type);
+  for (const WholeUse& use : whole_uses_) {
+    if (use.node < now_ || std::find(values.begin(), values.end(), use.value) != values.end()) continue;
+    const std::size_t more = bytes_of(global_.value(use.value).type);
+    const bool made = state_[at(use.value)] && layouts_[at(use.value)].is_split(0);
+    if (!made || std::max(bytes, more) >= kAlone || bytes + more > together_) break;
+    values.push_back(use.value);
+    bytes += more;
+  }
+  return values;
+}
+
+// True for values that are gathered into a variable, which has memory for the whole: any number may be.
+bool Partitioner::is_stored_whole(ValueId value) const {
+  const auto& users = users_[at(value)];
+  return std::all_of(users.begin(), users.end(), [&](NodeId user) { return is_op(global_.node(user), "assign"); });
+}
+
 Partitioner::Pieces Partitioner::gather_pieces(ValueId value, NodeId like) {
-  Gather& known = gathers_[at(value)];
   const int number = static_cast<int>(last_use_.size());
+  const Gather& known = gathers_[at(value)];
   if (known.number >= 0 && number - known.number < kGathered) return known.whole;
-  const ValueId own = pieces(value)[0];
-  Graph& to = rewriter_.to();
-  const NodeId made =
-      rewriter_.emit(find_op("all_gather"), {&own, 1}, exchange_of(value, global_.value(value).type.shape[0]), like);
+  if (is_stored_whole(value)) {
+    const op::PiecesAttrs all = exchange_of(value, global_.value(value).type.shape[0]);
+    return whole_[at(value)] = {emit("all_gather", {pieces(value)[0]}, all, like)};
+  }
+  // What is gathered along is read before its turn, unless something is assigned to it first.
+  for (const WholeUse& use : whole_uses_) {
+    const NodeId read = global_.value(use.value).node;
+    if (read > now_ && is_op(global_.node(read), "variable") && pieces(use.value).empty() &&
+        !assigned_before(global_, read))
+      source(read);
+  }
   const NodeId old = number >= kGathered ? last_use_[at(number - kGathered)] : -1;
-  if (old >= 0) to.node(made).after.push_back(old);
-  known = {.number = number, .whole = {to.node(made).out[0]}};
-  gathered_as_[to.node(made).out[0]] = number;
+  std::vector<ValueId> open = gathered_with(value);
+  while (!open.empty()) {  // one exchange for all of a dtype whose rows are split alike
+    const TensorType& first = global_.value(open[0]).type;
+    const auto joins = [&](ValueId other) {
+      const TensorType& type = global_.value(other).type;
+      return type.dtype == first.dtype && type.shape[0] % mesh_.parts == first.shape[0] % mesh_.parts;
+    };
+    const auto rest = std::stable_partition(open.begin(), open.end(), joins);
+    gather_together({open.data(), static_cast<std::size_t>(rest - open.begin())}, old, like);
+    open.erase(open.begin(), rest);
+  }
   last_use_.push_back(-1);
   return known.whole;
+}
+
+void Partitioner::gather_together(std::span<const ValueId> values, NodeId after, NodeId like) {
+  const int number = static_cast<int>(last_use_.size());
+  const op::PiecesAttrs one = exchange_of(values[0], global_.value(values[0]).type.shape[0]);
+  op::JoinedPiecesAttrs all = op::JoinedPiecesAttrs::of_gather(one);
+  all.name = Symbol(fmt::format("{} and {} more", one.name.str(), values.size() - 1));
+  SmallVector<ValueId, 4> own;
+  for (ValueId value : values) own.push_back(pieces(value)[0]);
+  Graph& to = rewriter_.to();
+  const NodeId made = values.size() == 1
+                          ? rewriter_.emit(find_op("all_gather"), {own.data(), 1}, one, like)
+                          : rewriter_.emit(find_op("all_gather_many"), {own.data(), own.size()}, all, like);
+  if (after >= 0) to.node(made).after.push_back(after);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const ValueId whole = to.node(made).out[i];
+    gathers_[at(values[i])] = {.number = number, .whole = {whole}};
+    gathered_as_[whole] = number;
+  }
 }
 
 void Partitioner::note_use(std::span<const ValueId> operands, NodeId user) {

@@ -68,6 +68,32 @@ std::unique_ptr<Plan> plan_gather_rows(const PlanRequest& request) {
   });
 }
 
+std::vector<OwnRows> rows_of(std::span<const ArgDesc> whole, const op::JoinedPiecesAttrs& a) {
+  std::vector<OwnRows> rows;
+  for (const auto& one : whole) rows.emplace_back(one, op::PiecesAttrs{.rank = a.rank, .ranks = a.ranks});
+  return rows;
+}
+
+std::unique_ptr<Plan> plan_reduce_scatter_many(const PlanRequest& request) {
+  const auto own = rows_of(request.in, request.attrs.as<op::JoinedPiecesAttrs>());
+  return make_plan([own](const Launch& launch) {
+    reference::expect_alone(launch, "reduce_scatter_many");
+    for (std::size_t i = 0; i < own.size(); ++i)
+      copy_bytes(launch.out[i], static_cast<const std::byte*>(launch.in[i]) + own[i].begin, own[i].bytes);
+  });
+}
+
+std::unique_ptr<Plan> plan_all_gather_many(const PlanRequest& request) {
+  const auto own = rows_of(request.out, request.attrs.as<op::JoinedPiecesAttrs>());
+  return make_plan([own](const Launch& launch) {
+    reference::expect_alone(launch, "all_gather_many");
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      zero_bytes(launch.out[i], own[i].whole);
+      copy_bytes(static_cast<std::byte*>(launch.out[i]) + own[i].begin, launch.in[i], own[i].bytes);
+    }
+  });
+}
+
 }  // namespace
 
 void register_reference_rank_pieces(KernelTable& table) {
@@ -78,6 +104,8 @@ void register_reference_rank_pieces(KernelTable& table) {
   add("reduce_to_root", plan_root);
   add("all_gather", plan_all_gather);
   add("reduce_scatter", plan_reduce_scatter);
+  add("reduce_scatter_many", plan_reduce_scatter_many);
+  add("all_gather_many", plan_all_gather_many);
   add("all_to_all", plan_all_to_all);
   add("gather_rows", plan_gather_rows);
 }
