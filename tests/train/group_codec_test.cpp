@@ -47,7 +47,7 @@ TEST_F(GroupCodec, OneBitInsideAndBlockMomentumBetweenLearnInFewerBytes) {
             dense.summary.ranks.at(0).counters.at("between.syncs"));
 }
 
-// What the codec keeps on every worker is in checkpoints, beside the momentum of blocks.
+// The residual of every worker is in checkpoints, beside the momentum of blocks.
 TEST_F(GroupCodec, ResumesToTheBitsOfAStraightRun) {
   const std::string straight = run("straight", "one_bit").summary.weights_hash;
   EXPECT_TRUE(run("broken", "one_bit", 5).stopped);

@@ -1,4 +1,4 @@
-// What portions come to when workers die at any moment: the weights on the servers count them.
+// The sum of all portions when workers die at any moment: the weights on the servers count them.
 #include <gtest/gtest.h>
 
 #include <random>

@@ -187,7 +187,7 @@ TEST_F(ServersJob, RowsOfAnEmbeddingTravelAlone) {
   }
 }
 
-// What servers do is told while they do it.
+// Scalars of the servers are written while they work.
 TEST_F(ServersJob, TellsStalenessGapQueueAndBytesWhileItRuns) {
   const auto result = run("told", {"distribute={workers: 2, servers: 2, strategy: async}"});
   std::ifstream log(runs_.path() / "told" / kLogName);

@@ -53,7 +53,7 @@ bool is_bar(const std::string& counter) {
   return counter.starts_with(kServers) && std::isdigit(static_cast<unsigned char>(counter.back())) != 0;
 }
 
-// What the servers of a run did, of the counters that its first worker tells.
+// The work of the servers of a run, from the counters that its first worker tells.
 void print_servers(const nlohmann::ordered_json& counters) {
   dist::ps::Counters told;
   for (const auto& [name, value] : counters.items()) {

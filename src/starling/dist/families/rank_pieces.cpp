@@ -157,7 +157,7 @@ std::unique_ptr<kernels::Plan> plan_all_to_all(const kernels::PlanRequest& reque
   });
 }
 
-// What goes over the wire for several tensors: rank after rank, with the rank's rows of each.
+// Wire form of several tensors: rank after rank, with the rank's rows of each.
 class JoinedRows {
  public:
   JoinedRows(std::span<const kernels::ArgDesc> whole, const op::JoinedPiecesAttrs& a)

@@ -24,12 +24,12 @@ struct Beat {
   std::uint64_t progress = 0;                   // Pulse::count
   bool waiting = false;                         // for other ranks
   bool left = false;                            // true: left its world in good order, and only its silence counts
-  bool spare = false;                           // true: the others go on without this rank, whose silence is no fault of the job
-  std::int64_t step = -1;                       // last finished step; -1: none
-  std::string role{};                           // "server 1"; empty: none but its rank
-  std::string place{};                          // "pid 4711 on alpha"
-  std::string doing{};                          // "evaluation"; empty: nothing special
-  bool elsewhere = false;                       // on another host than the judge; known to who hears it, never sent
+  bool spare = false;      // true: the others go on without this rank, whose silence is no fault of the job
+  std::int64_t step = -1;  // last finished step; -1: none
+  std::string role{};      // "server 1"; empty: none but its rank
+  std::string place{};     // "pid 4711 on alpha"
+  std::string doing{};     // "evaluation"; empty: nothing special
+  bool elsewhere = false;  // on another host than the judge; known to who hears it, never sent
 
   bool ends() const { return left && waiting; }  // the process only waits for the others to end
 };

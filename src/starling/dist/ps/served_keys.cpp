@@ -166,7 +166,7 @@ Result<void> ServedKeys::push(Entry& entry, const Header& header, std::span<cons
             .rows = rows,
             .values = values};
   if (header.slot > 0 && !of_portions) return add_portion(entry, push, header);
-  // What is dropped was still this clock's push.
+  // A dropped push was still this clock's push.
   make(entry,
        takes_portions(entry, portions) ? entry.gate.push(std::move(push)) : entry.gate.tick(push.worker, push.clock));
   return {};

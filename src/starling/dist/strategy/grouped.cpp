@@ -68,7 +68,7 @@ void Grouped::settle() {
 void Grouped::regrouped() {
   if (position().member == 0) between_->regrouped();
   share_in_group("grouped.regrouped");
-  // What codecs keep: every group has got the sum over all of them.
+  // Residuals of codecs: every group has got the sum over all of them.
   inside_->regrouped();
   for (const auto& [name, tensor] : inside_->tensors()) {
     if (inside_->sums_over_ranks(name))

@@ -109,7 +109,7 @@ Types checked_infer(const OpDef& op, std::span<const TensorType> in, const Attrs
 
 }  // namespace
 
-// Whatever is refused here is wrong with what the op was given.
+// A refusal here means that the operands of the op are wrong.
 Types infer(const OpDef& op, std::span<const TensorType> in, const Attrs& attrs) {
   try {
     return checked_infer(op, in, attrs);

@@ -125,7 +125,7 @@ bool shared_by_threads(const Job& job, const TrainOptions& options) {
   return job.distribute.workers > 1 && (options.net || !options.callbacks.empty());
 }
 
-// What one trainer whose steps run on several threads does as ranks of their own would.
+// Refuses settings that one trainer whose steps run on several threads does not honour as ranks of their own would.
 void expect_threads_can(const Job& job) {
   const auto refuse = [&](const char* key, const std::string& given) {
     refuse_job(job, key,

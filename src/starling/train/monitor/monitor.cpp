@@ -281,7 +281,7 @@ void Monitor::add_ranks(Run& run, ordered_json& values, std::vector<train::Scala
   scalars.push_back({"ranks/straggler", slow ? *slow : -1.0});
 }
 
-// What parameter servers did since the last record.
+// Adds the work of parameter servers since the last record.
 void Monitor::add_servers(Run& run, ordered_json& values, std::vector<train::Scalar>& scalars) {
   const dist::ps::Counters now = run.server_counters();
   const auto since = train::server_scalars(servers_, now);

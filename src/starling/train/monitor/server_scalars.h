@@ -7,7 +7,7 @@
 
 namespace starling::train {
 
-// What parameter servers did between two moments, of their counters then (Run::server_counters; `before` empty: since
+// Work of parameter servers between two moments, from their counters then (Run::server_counters; `before` empty: since
 // they began), as scalars "servers/<what>": means and largest values of how many updates a push was behind (staleness),
 // how many clocks a reader was ahead of the slowest worker (gap) and how many requests waited to be served (queue);
 // largest values are those of the whole run. Seconds that reads waited, updates, and megabytes received and sent.

@@ -74,7 +74,7 @@ class Rhythms {
       worker_->exchange(step);
     }
   }
-  // What the servers hold of a layer: without an optimizer the sum of what was pushed.
+  // A value that the servers hold of a layer: without an optimizer the sum of what was pushed.
   double held(std::size_t layer) { return pull_all(*observer_)[layer].data<float>()[5]; }
   double told(const std::string& name) const {
     const auto all = worker_->counters();

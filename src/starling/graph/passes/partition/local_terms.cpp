@@ -1,5 +1,8 @@
 // Variables that hold each rank's own terms of a sum.
+#include <algorithm>
+
 #include "starling/graph/passes/partition/partitioner.h"
+#include "starling/ops/def/slice.h"
 
 namespace starling::graph {
 
@@ -23,9 +26,26 @@ bool Partitioner::keep_terms(NodeId id) {
   return true;
 }
 
-// Terms of a whole value: every rank's is its share. So ranks run the same program, whatever becomes of the value.
+// Terms of a value. Of a whole one every rank's is its share, where numbers have shares, or the first rank's is all of
+// it; so ranks run the same program, whatever becomes of the value. Of pieces every rank's is its own among zeros.
 Partitioner::Pieces Partitioner::terms_of(ValueId value, NodeId like) {
-  return {times(replicate(value, like)[0], 1.0 / mesh_.parts, like)};
+  const auto at = static_cast<std::size_t>(value);
+  if (layout_of(value).is_split() && whole_[at].empty() && !state_[at] && !mesh_.ordered)
+    return among_zeros(value, like);
+  const bool shares = is_float(global_.value(value).type.dtype);
+  return {times(replicate(value, like)[0], shares ? 1.0 / mesh_.parts : mesh_.first == 0 ? 1.0 : 0.0, like)};
+}
+
+Partitioner::Pieces Partitioner::among_zeros(ValueId value, NodeId like) {
+  const Shape& shape = global_.value(value).type.shape;
+  const int dim = layout_of(value).dim;
+  const std::int64_t in_blocks = blocks(value), block = shape[dim] / std::max<std::int64_t>(in_blocks, 1);
+  const Piece own = piece_of(block, mesh_.first, mesh_.parts);
+  const ValueId from = with_first(pieces(value)[0], dim, in_blocks, like);
+  Shape whole = rewriter_.to().value(from).type.shape;
+  whole[0] = block;
+  const op::SliceBackwardAttrs attrs{whole, 0, own.begin, own.begin + own.size, 1};
+  return {with_first_back(emit("slice_backward", {from}, attrs, like), shape, dim, in_blocks, like)};
 }
 
 }  // namespace starling::graph

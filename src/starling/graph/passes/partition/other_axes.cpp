@@ -1,6 +1,7 @@
 // Collectives over other axes of the mesh than the one that rows are split over.
 #include "starling/graph/passes/partition/partitioner.h"
 #include "starling/ops/def/comm.h"
+#include "starling/ops/def/resplit.h"
 
 namespace starling::graph {
 namespace {
@@ -13,16 +14,23 @@ std::string_view reduction(const Node& node) {
 // True if the op of a sum of values is the sum of the op of each.
 bool is_linear(const Node& node) { return reduction(node) == "sum" || reduction(node) == "mean"; }
 
-bool moves_rows(const Node& node) { return node.op->attrs == &attr_type<op::PiecesAttrs>(); }
+// Dimensions along which a piece along this axis would not be a piece of what the collective gives.
+bool moves(const Node& node, int dim) {
+  if (is_op(node, "resplit")) {
+    const auto& a = node.attrs.as<op::ResplitAttrs>();
+    return dim == a.from || dim == a.to;
+  }
+  return node.op->attrs == &attr_type<op::PiecesAttrs>() && dim == 0;
+}
 
 bool is_message(const Node& node) { return is_op(node, "send_to") || is_op(node, "recv_from"); }
 
 // Layout in which a collective of another axis takes an operand and gives its result. Ranks of a group of that axis
 // have the same place along this one, so they hold the same pieces: elementwise reductions take any split, ops that
-// move rows any but of rows.
+// move rows any but of rows, and exchanges of pieces any but along their dimensions.
 Layout taken(const Node& node, const Layout& now) {
   if (is_message(node)) return Layout::replicate();
-  if (now.is_split()) return moves_rows(node) && now.dim == 0 ? Layout::replicate() : now;
+  if (now.is_split()) return moves(node, now.dim) ? Layout::replicate() : now;
   if (now == Layout::partial()) return is_linear(node) ? now : Layout::replicate();
   return Layout::replicate();
 }
@@ -37,6 +45,7 @@ bool Partitioner::across_other_axis(NodeId id) {
   for (ValueId in : node.in) rule.in.push_back(taken(node, layout_of(in)));
   for (std::size_t i = 0; i < node.out.size(); ++i)
     rule.out.push_back(i < node.in.size() ? rule.in[i] : Layout::replicate());
+  note_fallback(id, rule);
   distribute(id, rule);
   return true;
 }

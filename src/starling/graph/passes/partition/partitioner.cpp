@@ -23,8 +23,8 @@
 namespace starling::graph {
 namespace {
 
-// Decomposes ops that have no sharding rule of their own.
-Graph decomposed(const Graph& graph) {
+// Decomposes ops that have no sharding rule of their own. `values` becomes, by value, what it is in the result.
+Graph decomposed(const Graph& graph, std::vector<ValueId>& values) {
   Rewriter rewriter(graph);
   for (NodeId id = 0; id < graph.size(); ++id) {
     const Node& node = graph.node(id);
@@ -39,6 +39,7 @@ Graph decomposed(const Graph& graph) {
         splice(rewriter, decomposition(*node.op, {types.data(), types.size()}, node.attrs), {in.data(), in.size()}, id);
     for (std::size_t i = 0; i < out.size(); ++i) rewriter.set(node.out[i], out[i]);
   }
+  for (ValueId id = 0; id < static_cast<ValueId>(graph.values().size()); ++id) values.push_back(rewriter.map(id));
   return rewriter.finish();
 }
 
@@ -80,8 +81,9 @@ void stop_writing(Graph& graph) {
 }  // namespace
 
 Partitioner::Partitioner(const Graph& global, Mesh mesh, std::vector<Layout> inputs)
-    : global_(decomposed(global)), mesh_(std::move(mesh)), inputs_(std::move(inputs)), rewriter_(global_) {
+    : global_(decomposed(global, given_)), mesh_(std::move(mesh)), inputs_(std::move(inputs)), rewriter_(global_) {
   layouts_.resize(global_.values().size());
+  made_.resize(global_.values().size());
   pieces_.resize(global_.values().size());
   whole_.resize(global_.values().size());
   blocks_.resize(global_.values().size());
@@ -95,12 +97,32 @@ Partitioner::Partitioner(const Graph& global, Mesh mesh, std::vector<Layout> inp
 }
 
 Graph Partitioner::run() {
-  for (NodeId id = 0; id < global_.size(); ++id) node(id);
+  for (NodeId id = 0; id < global_.size(); ++id) {
+    node(id);
+    for (ValueId out : global_.node(id).out) made_[static_cast<std::size_t>(out)] = layout_of(out);
+  }
   outputs();
   for (ValueId id : global_.outputs) rewriter_.to().outputs.push_back(pieces(id)[0]);
   if (mesh_.first > 0) stop_writing(rewriter_.to());
   if (mesh_.whole_results) forget_layouts();
   return std::move(rewriter_.to());
+}
+
+Partitioner::Outcome Partitioner::outcome(ValueId given) const {
+  const auto at = static_cast<std::size_t>(given_[static_cast<std::size_t>(given)]);
+  return {made_[at], pieces_[at].empty() ? -1 : pieces_[at][0]};
+}
+
+void Partitioner::note_fallback(NodeId id, const ShardRule& rule) {
+  const Node& node = global_.node(id);
+  const auto is_whole = [](Layout layout) { return layout.is_replicate(); };
+  if (!std::all_of(rule.in.begin(), rule.in.end(), is_whole)) return;
+  for (ValueId in : node.in) {
+    if (!layout_of(in).is_split() || state_[static_cast<std::size_t>(in)]) continue;
+    const TensorType result = node.out.empty() ? TensorType{} : global_.value(node.out[0]).type;
+    fallbacks_.push_back({node.op->name, node.scope.str(), layout_of(in), global_.value(in).type, result});
+    return;
+  }
 }
 
 // Layouts are along one axis; what is marked for every axis stays.
@@ -128,6 +150,7 @@ void Partitioner::node(NodeId id) {
   if (merge_blocks(id) || part_blocks(id) || take_block(id) || put_block(id) || keep_major(id) || look_up_range(id))
     return;
   const ShardRule rule = rule_of(id);
+  note_fallback(id, rule);
   if (activate_sum(id, rule)) return;
   distribute(id, rule, common_blocks(node, rule));
 }
@@ -374,23 +397,6 @@ SmallVector<ValueId, 2> Partitioner::stand_ins(NodeId id, const ShardRule& rule,
     results.push_back(rewriter_.to().node(made).out[0]);
   }
   return results;
-}
-
-Partitioner::Pieces Partitioner::as(ValueId value, Layout wanted, std::int64_t blocks) {
-  const Layout now = layout_of(value);
-  if (now == wanted && (!now.is_split() || this->blocks(value) == blocks)) return pieces(value);
-  const NodeId like = global_.value(value).node;
-  if (wanted.is_replicate()) return replicate(value, like);
-  if (wanted == Layout::partial()) return terms_of(value, like);
-  if (wanted.is_split() && can_scatter(value, wanted.dim, blocks)) {
-    scatter(value);
-    return as(value, wanted, blocks);
-  }
-  if (wanted.is_split() && now == Layout::partial() && !mesh_.ordered) return scattered(value, wanted.dim, blocks);
-  check(wanted.is_split(), "[partition] expected to make %{} {} from {}, which cannot be done", value,
-        to_string(wanted), to_string(now));
-  const Pieces whole = now.is_replicate() ? pieces(value) : replicate(value, like);
-  return cut(whole[0], global_.value(value).type.shape, wanted.dim, blocks, like);
 }
 
 // Mean over the pieces that have rows.

@@ -45,6 +45,22 @@ class Partitioner {
   Partitioner(const Graph& global, Mesh mesh, std::vector<Layout> inputs);
   Graph run();
 
+  // After run(), for those who want to know: what became of a value of the program that was given.
+  struct Outcome {
+    Layout layout;       // as it was made; terms may have been reduced since
+    ValueId local = -1;  // in the result
+  };
+  Outcome outcome(ValueId given) const;
+
+  // Nodes that took whole operands where some were split: their ops have no rule for these pieces.
+  struct Fallback {
+    std::string op, scope;
+    Layout layout;    // of the operand
+    TensorType from;  // its type, and that of the result, in the program that was given
+    TensorType to;
+  };
+  const std::vector<Fallback>& fallbacks() const { return fallbacks_; }
+
  private:
   using Pieces = SmallVector<ValueId, 2>;  // one per own piece; a single one if replicated
 
@@ -58,6 +74,7 @@ class Partitioner {
   void wish(const Node& node);
   bool takes_pieces(const Node& node) const;
   ShardRule rule_of(NodeId id);
+  void note_fallback(NodeId id, const ShardRule& rule);
   bool scatter_operands(const Node& node, const ShardRule& rule);
   bool can_scatter(ValueId value, int dim, std::int64_t blocks) const;
   void scatter(ValueId value);
@@ -89,6 +106,7 @@ class Partitioner {
   Pieces as(ValueId value, Layout wanted, std::int64_t blocks);
   Pieces replicate(ValueId value, NodeId like);
   Pieces terms_of(ValueId value, NodeId like);
+  Pieces among_zeros(ValueId value, NodeId like);
   Pieces reduced(Pieces terms, ReduceOp reduce, NodeId like, const std::string& name, std::int64_t rows);
   Pieces averaged(Pieces terms, NodeId like, const std::string& name, std::int64_t rows);
   ValueId times(ValueId value, double factor, NodeId like);
@@ -99,6 +117,8 @@ class Partitioner {
   ValueId with_first_back(ValueId value, const Shape& shape, int dim, std::int64_t blocks, NodeId like);
   Pieces gathered(ValueId value, NodeId like);
   Pieces scattered(ValueId value, int dim, std::int64_t blocks);
+  Pieces resplit(ValueId value, int dim, std::int64_t blocks);
+  std::string_view way_to_pieces(ValueId value, Layout wanted, std::int64_t blocks) const;
   Pieces cut(ValueId whole, const Shape& shape, int dim, std::int64_t blocks, NodeId like);
   using Local = FunctionRef<TensorList(std::span<const Tensor>)>;
   SmallVector<ValueId, 4> local(std::initializer_list<ValueId> in, NodeId like, Local function);
@@ -120,11 +140,14 @@ class Partitioner {
   std::int64_t& blocks(ValueId value) { return blocks_[static_cast<std::size_t>(value)]; }
   std::int64_t blocks(ValueId value) const { return blocks_[static_cast<std::size_t>(value)]; }
 
+  std::vector<ValueId> given_;  // by value of the program that was given: its value in the one without fused ops
   Graph global_;
   Mesh mesh_;
   std::vector<Layout> inputs_;
   Rewriter rewriter_;
   std::vector<Layout> layouts_;
+  std::vector<Layout> made_;  // layouts as values were made
+  std::vector<Fallback> fallbacks_;
   std::vector<Pieces> pieces_;
   // By split value: number of equal blocks in which the dimension lies, each split by itself; 0: split as a whole. Time
   // steps of sequences with the batch second become such blocks when both dimensions are merged; so do queries, keys
@@ -132,8 +155,8 @@ class Partitioner {
   std::vector<std::int64_t> blocks_;
   std::vector<std::int64_t> rows_;  // of averages: rows averaged over all pieces; pieces without rows do not count
   std::vector<Pieces> whole_;       // replicated forms of values, so that each is gathered once
-  // Pieces of partial values by dimension and blocks, so that each is scattered once.
-  std::map<std::tuple<ValueId, int, std::int64_t>, ValueId> scattered_;
+  // Pieces that were exchanged, by value, dimension and blocks, so that each is so once.
+  std::map<std::tuple<ValueId, int, std::int64_t>, ValueId> exchanged_;
   std::set<std::int64_t> kept_;  // variables that hold this rank's terms
   std::vector<bool> terms_;      // by value: made by adding to such a variable
   std::vector<bool> of_inputs_;  // by split value: along rows of the inputs, not along a variable that is split

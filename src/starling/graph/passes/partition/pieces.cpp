@@ -21,7 +21,7 @@ constexpr int kGathered = 2;
 
 // Larger tensors are gathered alone: copying them costs more than an exchange.
 constexpr std::size_t kAlone = 1 << 20;
-// What is gathered at once is at most this part of all that is stored in pieces, or so few bytes that their exchange
+// A gather takes at most this part of all that is stored in pieces, or so few bytes that their exchange
 // takes no longer than its start.
 constexpr std::size_t kParts = 8;
 constexpr std::size_t kFew = 256 << 10;
@@ -245,7 +245,7 @@ Partitioner::Pieces Partitioner::gather_pieces(ValueId value, NodeId like) {
     const op::PiecesAttrs all = exchange_of(value, global_.value(value).type.shape[0]);
     return whole_[at(value)] = {emit("all_gather", {pieces(value)[0]}, all, like)};
   }
-  // What is gathered along is read before its turn, unless something is assigned to it first.
+  // A weight gathered along with others is read before its turn, unless something is assigned to it first.
   for (const WholeUse& use : whole_uses_) {
     const NodeId read = global_.value(use.value).node;
     if (read > now_ && is_op(global_.node(read), "variable") && pieces(use.value).empty() &&

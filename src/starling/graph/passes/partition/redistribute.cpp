@@ -1,8 +1,11 @@
-// Exchanges along any dimension, by those along the first.
+// Layouts that operands must have, by the way that sends least (ops/def/redistribution.h).
 #include <algorithm>
 
+#include "starling/base/error.h"
 #include "starling/graph/passes/partition/partitioner.h"
+#include "starling/ops/def/redistribution.h"
 #include "starling/ops/def/registry.h"
+#include "starling/ops/def/resplit.h"
 #include "starling/ops/def/shape_ops.h"
 #include "starling/ops/def/slice.h"
 
@@ -40,7 +43,42 @@ Shape merged(const Shape& shape) {
   return out;
 }
 
+// As transitions have it, where a value without blocks has one.
+Layout in_blocks(Layout layout, std::int64_t blocks) {
+  layout.blocks = static_cast<std::int16_t>(std::max<std::int64_t>(blocks, 1));
+  return layout;
+}
+
 }  // namespace
+
+Partitioner::Pieces Partitioner::as(ValueId value, Layout wanted, std::int64_t blocks) {
+  const Layout now = layout_of(value);
+  if (now == wanted && (!now.is_split() || this->blocks(value) == blocks)) return pieces(value);
+  const NodeId like = global_.value(value).node;
+  if (wanted.is_replicate()) return replicate(value, like);
+  if (wanted == Layout::partial()) return terms_of(value, like);
+  check(wanted.is_split(), "[partition] expected to make %{} {} from {}, which cannot be done", value,
+        to_string(wanted), to_string(now));
+  if (can_scatter(value, wanted.dim, blocks)) {
+    scatter(value);
+    return as(value, wanted, blocks);
+  }
+  const std::string_view by = way_to_pieces(value, wanted, blocks);
+  if (by == "reduce_scatter") return scattered(value, wanted.dim, blocks);
+  if (by == "resplit") return resplit(value, wanted.dim, blocks);
+  return cut(replicate(value, like)[0], global_.value(value).type.shape, wanted.dim, blocks, like);
+}
+
+// How a value becomes pieces: by the exchange of the table, or as a slice of the whole where that is here already, or
+// cannot be avoided: shards of the deterministic mode are added whole, only sums are scattered, and gathers of state
+// are counted.
+std::string_view Partitioner::way_to_pieces(ValueId value, Layout wanted, std::int64_t blocks) const {
+  const auto at = static_cast<std::size_t>(value);
+  const Layout now = layouts_[at];
+  if (mesh_.ordered || state_[at] || !whole_[at].empty()) return "slice";
+  if (now.is_partial() && now != Layout::partial()) return "slice";
+  return transition(in_blocks(now, this->blocks(value)), in_blocks(wanted, blocks)).by;
+}
 
 ValueId Partitioner::emit(std::string_view op, std::initializer_list<ValueId> in, const Attrs& attrs, NodeId like) {
   return rewriter_.to().node(rewriter_.emit(find_op(op), {in.begin(), in.size()}, attrs, like)).out[0];
@@ -90,7 +128,7 @@ Partitioner::Pieces Partitioner::gathered(ValueId value, NodeId like) {
 
 // Piece of the rank of a sum of terms; the value stays terms for nodes that need it otherwise.
 Partitioner::Pieces Partitioner::scattered(ValueId value, int dim, std::int64_t blocks) {
-  const auto [known, fresh] = scattered_.try_emplace({value, dim, blocks}, -1);
+  const auto [known, fresh] = exchanged_.try_emplace({value, dim, blocks}, -1);
   if (!fresh) return {known->second};
   const NodeId like = global_.value(value).node;
   const Shape& shape = global_.value(value).type.shape;
@@ -99,6 +137,25 @@ Partitioner::Pieces Partitioner::scattered(ValueId value, int dim, std::int64_t 
   const ValueId back = with_first_back(own, shape, dim, blocks, like);
   rewriter_.to().value(back).layouts = {Layout::split(dim)};
   return {known->second = back};
+}
+
+// Piece of the rank along another dimension, or in other blocks: only what a rank does not have yet is sent.
+Partitioner::Pieces Partitioner::resplit(ValueId value, int dim, std::int64_t blocks) {
+  const auto [known, fresh] = exchanged_.try_emplace({value, dim, blocks}, -1);
+  if (!fresh) return {known->second};
+  const int from = layout_of(value).dim;
+  const op::ResplitAttrs all{.from = from,
+                             .to = dim,
+                             .size = global_.value(value).type.shape[from],
+                             .from_blocks = std::max<std::int64_t>(this->blocks(value), 1),
+                             .to_blocks = std::max<std::int64_t>(blocks, 1),
+                             .rank = mesh_.first,
+                             .ranks = mesh_.parts,
+                             .name = Symbol(label_of(value)),
+                             .group = mesh_.group};
+  const ValueId own = emit("resplit", {pieces(value)[0]}, all, global_.value(value).node);
+  rewriter_.to().value(own).layouts = {Layout::split(dim)};
+  return {known->second = own};
 }
 
 // Pieces of the rank of a whole value.
