@@ -112,3 +112,37 @@ def test_random_numbers_follow_the_seed():
     assert sorted(sl.permutation(5).tolist()) == [0, 1, 2, 3, 4]
     drawn = sl.randint(3, 9, (1000,)).numpy()
     assert drawn.min() == 3 and drawn.max() == 8
+
+
+def same(ours, theirs):
+    np.testing.assert_array_equal(ours.numpy(), theirs)
+    if theirs.dtype.kind == "f":
+        np.testing.assert_array_equal(np.signbit(ours.numpy()), np.signbit(theirs))
+
+
+@pytest.mark.parametrize("run", [lambda f: f, sl.compile], ids=["eager", "compiled"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_zeros_of_divisions_have_numpys_signs(run, dtype):
+    numbers = np.array([0.0, -0.0, 1.0, -1.0, 6.0, -6.0, 0.5, -0.5, np.inf, -np.inf], dtype)
+    a, b = (part.ravel() for part in np.meshgrid(numbers[:8], numbers[2:]))
+    x, y = sl.tensor(a), sl.tensor(b)
+    same(run(lambda x, y: x % y)(x, y), a % b)
+    same(run(lambda x, y: x // y)(x, y), a // b)
+
+
+@pytest.mark.parametrize("run", [lambda f: f, sl.compile], ids=["eager", "compiled"])
+def test_operators_of_u64_are_numpys(run):
+    some = [0, 1, 2, 3, 7, 255, 2**31, 2**32 + 5, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 2, 2**64 - 1]
+    a, b = (part.ravel() for part in np.meshgrid(np.array(some, np.uint64), np.array(some[1:], np.uint64)))
+    for operator in ("//", "%", "<", "<=", ">", ">=", "==", "!=", "+", "-", "*", "&", "|", "^"):
+        function = eval(f"lambda x, y: x {operator} y")
+        same(run(function)(sl.tensor(a), sl.tensor(b)), function(a, b))
+    shifts = np.arange(len(a), dtype=np.uint64) % 64
+    same(run(lambda x, y: x >> y)(sl.tensor(a), sl.tensor(shifts)), a >> shifts)
+    x = sl.tensor(a)
+    same(x // 3, a // np.uint64(3))
+    same(100 % sl.tensor(b), np.uint64(100) % b)
+    same(x < 7, a < 7)
+    same(abs(x), a)
+    x //= 7
+    same(x, a // np.uint64(7))

@@ -66,6 +66,24 @@ TEST(Elementwise, RemaindersHaveTheSignOfDivisorOrDividend) {
   }
 }
 
+// As in Python: a rest of zero has the sign of the divisor, a quotient of zero that of both.
+TEST(Elementwise, ZerosOfDivisionsHaveSigns) {
+  const double inf = std::numeric_limits<double>::infinity();
+  for (DType dtype : {DType::f32, DType::f64}) {
+    const Tensor a = floats({0, 0, -0.0, -0.0, 6, 6, -6, -6, -1, 1, 0.5, -0.5}, dtype);
+    const Tensor b = floats({5, -5, 5, -5, 3, -3, 3, -3, -inf, inf, 2, -2}, dtype);
+    const Values rests = mod(a, b).to_vector(), quotients = floor_div(a, b).to_vector();
+    for (std::size_t i = 0; i < 8; ++i) {
+      EXPECT_EQ(rests[i], 0);
+      EXPECT_EQ(std::signbit(rests[i]), std::signbit(b.to_vector()[i])) << name(dtype) << ' ' << i;
+    }
+    for (const std::size_t i : {0U, 1U, 2U, 3U, 8U, 9U, 10U, 11U}) {
+      EXPECT_EQ(quotients[i], 0);
+      EXPECT_EQ(std::signbit(quotients[i]), i == 1 || i == 2) << name(dtype) << ' ' << i;
+    }
+  }
+}
+
 // 1 / 0.1 rounds up to 10, but ten times the double 0.1 is more than 1.
 TEST(Elementwise, FloorDivisionDoesNotRoundUp) {
   EXPECT_EQ(floor_div(floats({1, -1}), 0.1).to_vector(), (Values{9, -10}));

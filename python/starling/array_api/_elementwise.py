@@ -119,7 +119,8 @@ def negative(x: Tensor, /) -> Tensor:
 def sign(x: Tensor, /) -> Tensor:
     if x.dtype in UNSIGNED:
         return ops.cast(ops.not_equal(x, zeros((), dtype=x.dtype)), x.dtype)
-    return ops.sign(x)
+    zero = zeros((), dtype=x.dtype)
+    return ops.where(ops.equal(x, zero), zero, ops.sign(x))  # of -0, too
 
 
 def square(x: Tensor, /) -> Tensor:
@@ -230,18 +231,7 @@ bitwise_xor = _binary(ops.bitwise_xor, "bitwise_xor")
 bitwise_left_shift = _binary(ops.left_shift, "bitwise_left_shift")
 bitwise_right_shift = _binary(ops.right_shift, "bitwise_right_shift")
 pow = _binary(ops.pow, "pow")
-
-
-def _modulo(a: Any, b: Any) -> Tensor:
-    made = ops.mod(a, b)
-    if not is_float(made.dtype):
-        return made
-    # A rest of zero has the sign of the divisor.
-    zero = ops.where(ops.less(b, _like(b, 0.0)), _like(b, -0.0), _like(b, 0.0))
-    return ops.where(ops.equal(made, _like(b, 0.0)), ops.broadcast_to(zero, made.shape), made)
-
-
-remainder = _binary(_modulo, "remainder")
+remainder = _binary(ops.mod, "remainder")
 
 
 def divide(x1: Any, x2: Any, /) -> Tensor:

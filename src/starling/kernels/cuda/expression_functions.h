@@ -34,12 +34,14 @@ template <class T> static __device__ T mish_slope(T at) {
 }
 template <class T> static __device__ T mod_of(T a, T b) {
   const T r = fmod(a, b);
-  return r != T(0) && (r < T(0)) != (b < T(0)) ? r + b : r;
+  if (r == T(0)) return copysign(T(0), b);
+  return (r < T(0)) != (b < T(0)) ? r + b : r;
 }
 template <class T> static __device__ T floor_quotient(T a, T b) {
   if (b == T(0)) return a / b;
   const T r = fmod(a, b), whole = rint((a - r) / b);
-  return r != T(0) && (r < T(0)) != (b < T(0)) ? whole - T(1) : whole;
+  const T floor = r != T(0) && (r < T(0)) != (b < T(0)) ? whole - T(1) : whole;
+  return floor == T(0) ? copysign(T(0), copysign(T(1), a) * b) : floor;
 }
 template <class T> static __device__ T whole_remainder(T a, T b) { return b == 0 || b == T(-1) ? T(0) : a % b; }
 template <class T> static __device__ T whole_mod(T a, T b) {

@@ -30,17 +30,19 @@ bool above_floor(T remainder, T divisor) {
   return remainder != 0 && (remainder < 0) != (divisor < 0);
 }
 
+// Zeros have the sign of the divisor, as in Python and NumPy.
 double mod_of(const double* x) {
   const double r = std::fmod(x[0], x[1]);
+  if (r == 0) return std::copysign(0.0, x[1]);
   return above_floor(r, x[1]) ? r + x[1] : r;
 }
 
-// a - fmod(a, b) is within rounding of a multiple of b.
+// a - fmod(a, b) is within rounding of a multiple of b. Zeros have the sign of a / b.
 double floor_div_of(const double* x) {
   if (x[1] == 0) return x[0] / x[1];
   const double r = std::fmod(x[0], x[1]);
-  const double whole = std::nearbyint((x[0] - r) / x[1]);
-  return above_floor(r, x[1]) ? whole - 1 : whole;
+  const double whole = std::nearbyint((x[0] - r) / x[1]) - (above_floor(r, x[1]) ? 1 : 0);
+  return whole == 0 ? std::copysign(0.0, std::signbit(x[0]) == std::signbit(x[1]) ? 1.0 : -1.0) : whole;
 }
 
 void expect_divisor(const char* op, const std::int64_t* x) {

@@ -92,23 +92,25 @@ HWY_INLINE V fmod_vec(D d, V a, V b) {
 #endif
 }
 
-// Remainder with the divisor's sign.
+// Remainder with the divisor's sign, zeros included.
 template <class D, class V>
 HWY_INLINE V mod_vec(D d, V a, V b) {
   const V zero = hn::Zero(d);
   const V r = fmod_vec(d, a, b);
   const auto wrong = hn::And(hn::Ne(r, zero), hn::Xor(hn::Lt(r, zero), hn::Lt(b, zero)));
-  return hn::IfThenElse(wrong, hn::Add(r, b), r);
+  return hn::IfThenElse(hn::Eq(r, zero), hn::CopySign(zero, b), hn::IfThenElse(wrong, hn::Add(r, b), r));
 }
 
-// Floor of the exact quotient: (a - fmod) / b is within rounding of an integer, that of the truncated one.
+// Floor of the exact quotient: (a - fmod) / b is within rounding of an integer, that of the truncated one. Zeros have
+// the sign of a / b.
 template <class D, class V>
 HWY_INLINE V floor_div_vec(D d, V a, V b) {
   const V zero = hn::Zero(d);
   const V r = fmod_vec(d, a, b);
   const V whole = hn::Round(hn::Div(hn::Sub(a, r), b));
   const auto wrong = hn::And(hn::Ne(r, zero), hn::Xor(hn::Lt(r, zero), hn::Lt(b, zero)));
-  const V y = hn::IfThenElse(wrong, hn::Sub(whole, hn::Set(d, 1)), whole);
+  const V floor = hn::IfThenElse(wrong, hn::Sub(whole, hn::Set(d, 1)), whole);
+  const V y = hn::IfThenElse(hn::Eq(floor, zero), hn::CopySign(zero, hn::Xor(a, b)), floor);
   return hn::IfThenElse(hn::Eq(b, zero), hn::Div(a, b), y);
 }
 
