@@ -75,6 +75,18 @@ TEST(PortionQueue, ALostWorkersPortionGoesToAnotherAndCountsOnce) {
   ASSERT_EQ(q.queue.take_lost().size(), 1U);
 }
 
+// Whoever is named when nothing moves any more.
+TEST(PortionQueue, SaysWhoIsStillAtWork) {
+  Queue q({.workers = 3});
+  EXPECT_TRUE(q.queue.busy().empty());
+  const std::int64_t portion = q.take(1);
+  EXPECT_EQ(q.queue.busy(), std::vector{1});
+  q.queue.done(1, done(portion));
+  EXPECT_TRUE(q.queue.busy().empty());
+  EXPECT_FALSE(q.queue.pause(0ms));
+  EXPECT_EQ(q.queue.busy(), (std::vector{0, 1, 2})) << "all are still to settle";
+}
+
 TEST(PortionQueue, InTurnALostWorkersPartOfEveryStepIsLeftOut) {
   Queue q({.workers = 2, .in_turn = true}, 3);
   EXPECT_EQ(q.take(1), 1);
