@@ -75,7 +75,7 @@ TEST(PortionQueue, ALostWorkersPortionGoesToAnotherAndCountsOnce) {
   ASSERT_EQ(q.queue.take_lost().size(), 1U);
 }
 
-// Whoever is named when nothing moves any more.
+// Workers that are named when nothing moves any more.
 TEST(PortionQueue, SaysWhoIsStillAtWork) {
   Queue q({.workers = 3});
   EXPECT_TRUE(q.queue.busy().empty());

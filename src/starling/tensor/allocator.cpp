@@ -9,6 +9,7 @@
 
 #include "starling/base/error.h"
 #include "starling/tensor/device_memory.h"
+#include "starling/tensor/out_of_memory.h"
 
 namespace starling {
 namespace {
@@ -75,9 +76,10 @@ class CachingAllocator final : public Allocator {
  private:
   void check_cap(std::size_t size) const {
     const auto wanted = stats_.live_bytes + static_cast<std::int64_t>(size);
-    check(cap_ == 0 || wanted <= cap_,
-          "[allocator] expected to stay within the {} bytes allowed on {}, got a request for {} on top of {}", cap_,
-          to_string(device_), size, stats_.live_bytes);
+    if (cap_ == 0 || wanted <= cap_) return;
+    throw OutOfMemory(
+        fmt::format("[allocator] expected to stay within the {} bytes allowed on {}, got a request for {} on top of {}",
+                    cap_, to_string(device_), size, stats_.live_bytes));
   }
 
   void* take(std::size_t size) {

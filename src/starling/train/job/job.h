@@ -112,6 +112,7 @@ struct TrainJob {
   std::int64_t keep = 3;
   std::string best{};
   std::int64_t save_memory = 64;
+  std::int64_t memory_mb = 0;
   Resume resume = Resume::automatic;
   bool export_model = true;
   static Settings settings();

@@ -1,7 +1,11 @@
 #include "starling/train/job/job_layout.h"
 
+#include <algorithm>
+
 #include "starling/base/error.h"
 #include "starling/dist/strategy/allreduce.h"
+#include "starling/dist/strategy/sharded_state.h"
+#include "starling/optim/deferred_state.h"
 #include "starling/train/job/job_graph.h"
 
 namespace starling::train {
@@ -18,7 +22,67 @@ dist::StatePlan plan_of(const AllReduceOptions& options, const Job& job) {
   return {options.mesh, options.layout, options.zero, static_cast<int>(job.distribute.workers)};
 }
 
+// Bytes of a rank: of those ranks, the one with the most.
+struct StateBytes {
+  std::int64_t weights = 0, gradients = 0, optimizer = 0;
+  std::int64_t all() const { return weights + gradients + optimizer; }
+};
+
+std::int64_t bytes_of_piece(const dist::StatePlan& plan, const Tensor& tensor, std::int64_t level) {
+  const dist::AxisCuts cuts = plan.cuts(tensor, level);
+  std::int64_t most = 0;
+  for (int rank = 0; rank < plan.mesh().ranks(); ++rank)
+    most = std::max(most, dist::ShardedState(plan.mesh(), rank).region(tensor.shape(), cuts, rank).shape().numel());
+  return most * static_cast<std::int64_t>(size_of(tensor.dtype()));
+}
+
+StateBytes state_bytes(const dist::StatePlan& plan, const PreparedJob& prepared) {
+  const optim::DeferredState deferred([](const Tensor&) { return true; });
+  const auto optimizer = make_optimizer(prepared.job, *prepared.net);
+  StateBytes bytes;
+  for (const auto& parameter : prepared.net->parameters()) {
+    bytes.weights += bytes_of_piece(plan, parameter, dist::StatePlan::kWeights);
+    bytes.gradients += bytes_of_piece(plan, parameter, dist::StatePlan::kGradients);
+  }
+  for (const auto& [name, tensor] : optimizer->state())
+    bytes.optimizer += bytes_of_piece(plan, tensor, dist::StatePlan::kState);
+  return bytes;
+}
+
+double megabytes(std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+
+// Levels of `zero` that a job may ask for beyond its own, with what state then takes in this process.
+std::string told_levels(const PreparedJob& prepared, const AllReduceOptions& options, std::int64_t ranks_here) {
+  const auto ranks = static_cast<int>(prepared.job.distribute.workers);
+  if (ranks == 1) return "; with more workers distribute.zero gives each a piece of it";
+  if (options.deterministic || !options.codec.none()) return "";
+  std::string told, fitting;
+  const std::int64_t last = prepared.job.train.average ? 2 : 3;
+  for (std::int64_t level = plan_of(options, prepared.job).zero() + 1; level <= last; ++level) {
+    const std::int64_t bytes = ranks_here * state_bytes({options.mesh, options.layout, level, ranks}, prepared).all();
+    told += fmt::format("{} zero: {} makes it {:.1f} MB", told.empty() ? ";" : ",", level, megabytes(bytes));
+    if (megabytes(bytes) < static_cast<double>(prepared.job.train.memory_mb))
+      fitting += fmt::format("{}zero: {}", fitting.empty() ? "" : ", ", level);
+  }
+  if (told.empty()) return "; more workers make it less";
+  return told + fmt::format("; below the {} MB of train.memory_mb: {}", prepared.job.train.memory_mb,
+                            fitting.empty() ? "none of them" : fitting);
+}
+
 }  // namespace
+
+std::string told_state(const PreparedJob& prepared, std::int64_t ranks_here) {
+  const auto options = options_of(prepared.job).value_or(AllReduceOptions{});
+  const StateBytes bytes = state_bytes(plan_of(options, prepared.job), prepared);
+  const auto here = [&](std::int64_t one) { return megabytes(one * ranks_here); };
+  std::string told = fmt::format(
+      "state of the {} of this process is {:.1f} MB (weights {:.1f}, gradients {:.1f}, optimizer {:.1f}), beside "
+      "activations, buckets and gathered layers",
+      ranks_here == 1 ? "worker" : fmt::format("{} workers", ranks_here), here(bytes.all()), here(bytes.weights),
+      here(bytes.gradients), here(bytes.optimizer));
+  if (options_of(prepared.job)) told += told_levels(prepared, options, ranks_here);
+  return told;
+}
 
 std::optional<dist::StatePlan> state_plan(const Job& job) {
   const auto options = options_of(job);

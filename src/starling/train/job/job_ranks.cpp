@@ -21,6 +21,7 @@
 #include "starling/dist/strategy/data_parallel.h"
 #include "starling/dist/strategy/grouped.h"
 #include "starling/dist/strategy/strategy_kinds.h"
+#include "starling/tensor/allocator.h"
 #include "starling/train/job/job_error.h"
 #include "starling/train/job/job_servers.h"
 #include "starling/train/ranks/thread_watch.h"
@@ -244,9 +245,26 @@ TrainResult train_process(Job job, const TrainOptions& options) {
       job, others.comm, [&] { return telling_once(others, body); }, others.failed);
 }
 
+// Keeps the tensors of this process within the job's memory during its lifetime.
+class MemoryLimit {
+ public:
+  explicit MemoryLimit(const Job& job) : limits_(job.train.memory_mb > 0) {
+    if (limits_) allocator(kCpu).set_cap(job.train.memory_mb << 20);
+  }
+  ~MemoryLimit() {
+    if (limits_) allocator(kCpu).set_cap(0);
+  }
+  MemoryLimit(const MemoryLimit&) = delete;
+  MemoryLimit& operator=(const MemoryLimit&) = delete;
+
+ private:
+  bool limits_;
+};
+
 }  // namespace
 
 TrainResult run_job(const Job& job, const TrainOptions& options) {
+  const MemoryLimit limit(job);
   if (among_processes(options.processes)) return train_process(job, options);
   if (const auto beyond = trained_beyond(job)) return *beyond;
   if (shared_by_threads(job, options)) return train_shared(job, options);

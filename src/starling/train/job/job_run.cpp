@@ -5,6 +5,7 @@
 
 #include <system_error>
 
+#include "starling/base/error_text.h"
 #include "starling/base/file.h"
 #include "starling/base/folder.h"
 #include "starling/data/datasets/transformed_dataset.h"
@@ -12,9 +13,11 @@
 #include "starling/nn/normalize.h"
 #include "starling/ops/api/random.h"
 #include "starling/optim/deferred_state.h"
+#include "starling/tensor/out_of_memory.h"
 #include "starling/train/callbacks/checkpoints.h"
 #include "starling/train/callbacks/ready_made.h"
 #include "starling/train/job/job_error.h"
+#include "starling/train/job/job_layout.h"
 #include "starling/train/job/job_ranks.h"
 #include "starling/train/job/job_trainer.h"
 #include "starling/train/job/prepared_job.h"
@@ -22,6 +25,7 @@
 #include "starling/train/loop/trainer.h"
 #include "starling/train/monitor/monitor.h"
 #include "starling/train/ranks/link.h"
+#include "starling/train/ranks/processes.h"
 #include "starling/train/run/run_folder.h"
 #include "starling/train/runs/run_record.h"
 #include "starling/train/saved_model/saved_model.h"
@@ -223,11 +227,24 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const PreparedJob& prepared,
   return make_optimizer(prepared.job, *prepared.net);
 }
 
+// Tells what of the memory state is where a body runs out of it.
+template <class Body>
+auto explaining_memory(const PreparedJob& prepared, const TrainOptions& options, const Body& body) {
+  try {
+    return body();
+  } catch (const OutOfMemory& error) {
+    const std::int64_t here = among_processes(options.processes) ? 1 : prepared.job.distribute.workers;
+    throw OutOfMemory(fmt::format("{}; {}", without_rank(error.what()), told_state(prepared, here)));
+  }
+}
+
 // A step that cannot be built is the job's fault if its shapes alone show it: then that is told, with the layer.
 FitResult fit_or_explain(Trainer& trainer, const PreparedJob& prepared) {
   try {
     return trainer.fit(prepared.data.splits);
   } catch (const Refusal&) {
+    throw;
+  } catch (const OutOfMemory&) {
     throw;
   } catch (const Interrupted&) {
     throw;
@@ -258,7 +275,7 @@ TrainResult train_rank(const Job& job, JobData data, const TrainOptions& options
   expect_batches(prepared);
   // A metric that cannot judge is told before an epoch has been trained for nothing.
   if (!job.train.metrics.empty()) expect_metrics(prepared, trace_shapes(prepared));
-  const auto optimizer = make_optimizer(prepared, setup.strategy);
+  const auto optimizer = explaining_memory(prepared, options, [&] { return make_optimizer(prepared, setup.strategy); });
   const auto saver = checkpoints({.every_steps = job.train.checkpoint_every,
                                   .every_seconds = job.train.checkpoint_seconds,
                                   .keep = static_cast<int>(job.train.keep),
@@ -274,7 +291,7 @@ TrainResult train_rank(const Job& job, JobData data, const TrainOptions& options
   if (pauses) trainer.add(std::make_shared<PauseAfter>(options.pause_after, paused));
   if (setup.stepped) trainer.add(after_step([&](Run& run) { setup.stepped(run.state().step); }));
   trainer.add(saver);
-  FitResult fitted = fit_or_explain(trainer, prepared);
+  FitResult fitted = explaining_memory(prepared, options, [&] { return fit_or_explain(trainer, prepared); });
   TrainResult result{.summary = std::move(fitted.summary), .stopped = fitted.interrupted, .leads = leads};
   result.ended_by = std::move(fitted.ended_by);
   result.was_finished = fitted.was_finished;

@@ -80,6 +80,10 @@ Settings TrainJob::settings() {
       setting("save_memory", &J::save_memory,
               "megabytes that saving may hold beside the state; what does not fit is written before training goes on",
               {.min = 0, .max = 1'000'000}),
+      setting("memory_mb", &J::memory_mb,
+              "megabytes of tensors that a process may hold in host memory; a run that needs more ends with what would "
+              "fit; 0: no limit",
+              {.min = 0, .max = 1'000'000'000}),
       choice("resume", &J::resume, {"auto", "none"}, "from the newest sound checkpoint, or from the beginning"),
       setting("export", &J::export_model, "write the trained network to model/ in the folder")};
 }

@@ -126,6 +126,7 @@ bool is_free(const std::string& path, const Job& job) {
                                                     "train.keep",
                                                     "train.best",
                                                     "train.save_memory",
+                                                    "train.memory_mb",
                                                     "train.checkpoint_every",
                                                     "train.resume",
                                                     "train.export",
