@@ -45,6 +45,47 @@ TEST_F(CliInspectJob, ShowsHowItsParametersLieOnAMesh) {
   EXPECT_EQ(run_starling("inspect layout " + job() + " --set 'distribute={workers: 2, strategy: local_sgd}'").code, 2);
 }
 
+constexpr const char* kFeature = " --set 'distribute={mesh: {data: 2, model: 2}, layout: singa_feature}'";
+
+// Every parameter and activation, what is exchanged and why, and what takes whole operands.
+TEST_F(CliInspectJob, ShowsActivationsExchangesAndWhatFallsBackToWhole) {
+  const auto ran = run_starling("inspect layout " + job() + kFeature);
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  for (const char* part : {"mesh data 2 x model 2", "fc1.weight", "values of the forward pass",
+                           "model: dimension 1, data: dimension 0", "pieces to whole, for linear in fc2",
+                           "terms to whole", "forward", "backward", "sent", "0 ops take whole operands"})
+    EXPECT_TRUE(has(ran.out, part)) << part << "\n" << ran.out;
+  const auto lenet = run_starling("inspect layout " + job() + kFeature + " --set model.name=lenet");
+  ASSERT_EQ(lenet.code, 0) << lenet.err;
+  EXPECT_TRUE(has(lenet.out, "conv2d") && has(lenet.out, "S0 along model")) << lenet.out;
+  EXPECT_FALSE(has(lenet.out, "0 ops take whole operands\n"));
+}
+
+TEST_F(CliInspectJob, DrawsTheLayoutAsAPicture) {
+  const auto file = folder_.path() / "layout.svg";
+  const auto ran = run_starling("inspect layout " + job() + kFeature + " -o " + quoted(file));
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const std::string svg = testing::file_text(file);
+  for (const char* part : {"<svg", "</svg>", "fc1", "model: dimension 0", "all_gather"})
+    EXPECT_TRUE(has(svg, part)) << part;
+}
+
+// The program of one rank: local shapes and what it exchanges. Control: without a rank it is that of one process.
+TEST_F(CliInspectJob, ShowsTheProgramOfARank) {
+  const std::string at = "inspect graph " + job() + kFeature + " --stage after:partition";
+  const auto alone = run_starling(at), rank = run_starling(at + " --rank 3"),
+             last = run_starling("inspect graph " + job() + kFeature + " --rank 3");
+  ASSERT_EQ(rank.code, 0) << rank.err;
+  EXPECT_TRUE(has(rank.out, "all_gather") && has(rank.out, "group=\"model\"") && has(rank.out, "group=\"data\""))
+      << rank.out;
+  EXPECT_TRUE(has(rank.out, "rank=1") && has(rank.out, "input {shape=[10, ")) << rank.out;
+  EXPECT_FALSE(has(alone.out, "all_gather")) << alone.out;
+  EXPECT_TRUE(has(last.out, "lane=comm")) << last.err;
+  EXPECT_EQ(run_starling(at + " --rank 4").code, 2);
+  EXPECT_EQ(run_starling("inspect graph lenet --rank 0").code, 2);
+  EXPECT_EQ(run_starling("inspect graph " + job() + " --set distribute.strategy=local_sgd --rank 0").code, 2);
+}
+
 TEST_F(CliInspectJob, ALayoutThatDoesNotFitItsNetworkIsRefused) {
   const auto told = [&](const std::string& layout) {
     const auto ran =
@@ -54,6 +95,25 @@ TEST_F(CliInspectJob, ALayoutThatDoesNotFitItsNetworkIsRefused) {
   };
   EXPECT_TRUE(has(told("{nothing: {model: columns}}"), "matches none of"));
   EXPECT_TRUE(has(told("{\"*\": {modle: columns}}"), "expected an axis of the mesh"));
+  const char* two = "{\"fc1\": {model: columns}, \"fc*\": {model: rows}}";
+  EXPECT_TRUE(has(told(two), "one layout of 'fc1.weight' along model, got columns by 'fc1' and rows by 'fc*'"))
+      << told(two);
+  // The same words are said before the first step.
+  const auto ran = train("--set 'distribute={mesh: {model: 2}, layout: " + std::string(two) + "}'");
+  EXPECT_EQ(ran.code, 2) << ran.out;
+  EXPECT_TRUE(has(ran.err, "one layout of 'fc1.weight' along model")) << ran.err;
+  EXPECT_FALSE(has(ran.out, "step ")) << ran.out;
+}
+
+TEST_F(CliInspectJob, AStrategyThatKnowsNoLayoutsRefusesOne) {
+  for (const char* strategy : {"local_sgd", "async, servers: 1", "ssp, servers: 1"}) {
+    for (const char* command : {"validate ", "train "}) {
+      const auto ran = run_starling(command + job() + " --set 'distribute={workers: 2, strategy: " + strategy +
+                                    ", layout: singa_feature}'");
+      EXPECT_EQ(ran.code, 2) << strategy << ran.out;
+      EXPECT_TRUE(has(ran.err, "layout") && has(ran.err, "expected")) << strategy << ran.err;
+    }
+  }
 }
 
 TEST_F(CliInspectJob, DataMayBeATableOrAFolderInstead) {

@@ -4,6 +4,7 @@
 
 #include "starling/dist/strategy/planned_step.h"
 #include "starling/graph/tracer.h"
+#include "starling/nn/attention.h"
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/reduce.h"
 #include "starling/runtime/compile.h"
@@ -204,7 +205,7 @@ std::string failure(const Placed& placed) {
 
 TEST(MeshTraining, RefusesWhatCannotBe) {
   const auto told = [](const std::string& text, const char* part) {
-    EXPECT_NE(text.find(part), std::string::npos) << text;
+    EXPECT_NE(text.find(part), std::string::npos) << text << " without " << part;
   };
   EXPECT_EQ(refusal("mesh: {data: 2, model: 2}, layout: megatron"), "");
   told(refusal("workers: 3, mesh: {data: 2, model: 2}"), "axes whose sizes multiply to 3 workers");
@@ -224,18 +225,11 @@ TEST(MeshTraining, RefusesWhatCannotBe) {
   told(refusal("mesh: {data: 65536, model: 65536}"), "at most 65536 workers");
 }
 
-// Heads that do not divide by the ranks would be gathered: the plan of the step shows it.
+// Heads that do not divide by the ranks would be gathered: the plan of the step shows it, whatever a net calls its
+// attention, and of a decoder's attention to what the encoder made, too.
 TEST(MeshTraining, RefusesHeadsThatDoNotDivide) {
-  const auto told = [](std::int64_t heads) -> std::string {
-    const zoo::Recipe recipe =
-        zoo::with(zoo::nets().small("gpt").net, {{"heads", heads}, {"width", 12 * heads}}).make();
-    const auto net = recipe.make();
-    const TensorList batch = zoo::random_batch(recipe, 2, DType::f32);
-    const graph::Graph traced =
-        graph::trace([&](std::span<const Tensor> in) { return TensorList{zoo::loss(recipe, *net, in)}; },
-                     std::vector<Tensor>(batch.begin(), batch.end()))
-            .graph;
-    const dist::StatePlan plan({{{"model", 2}}}, {.preset = "megatron"}, 0, 2);
+  const auto refusal_of = [](const graph::Graph& traced, const dist::LayoutChoice& layout) -> std::string {
+    const dist::StatePlan plan({{{"model", 2}}}, layout, 0, 2);
     try {
       expect_whole_heads(plan_step(traced, plan, 0), plan);
     } catch (const Error& error) {
@@ -243,6 +237,28 @@ TEST(MeshTraining, RefusesHeadsThatDoNotDivide) {
     }
     return "";
   };
+  const auto told = [&](std::int64_t heads, const char* name = "gpt") {
+    const zoo::Recipe recipe = zoo::with(zoo::nets().small(name).net, {{"heads", heads}, {"width", 12 * heads}}).make();
+    const auto net = recipe.make();
+    const TensorList batch = zoo::random_batch(recipe, 2, DType::f32);
+    return refusal_of(graph::trace([&](std::span<const Tensor> in) { return TensorList{zoo::loss(recipe, *net, in)}; },
+                                   std::vector<Tensor>(batch.begin(), batch.end()))
+                          .graph,
+                      {.preset = "megatron"});
+  };
+  const auto across = [&](std::int64_t heads) {
+    nn::MultiHeadAttention look({.width = 12 * heads, .heads = heads});
+    for (auto& [name, tensor] : look.named_parameters()) tensor.set_name("look." + name);
+    const std::vector<Tensor> operands{zeros({2, 5, 12 * heads}), zeros({2, 7, 12 * heads})};
+    return refusal_of(
+        graph::trace([&](std::span<const Tensor> in) { return TensorList{look.attend(in[0], in[1])}; }, operands).graph,
+        {.rules = {{"look.*", "model", "columns"}}});
+  };
+  EXPECT_EQ(told(2, "transformer"), "");
+  EXPECT_NE(told(3, "transformer").find("heads that model: 2 divides, got 3"), std::string::npos) << told(3);
+  EXPECT_NE(told(1).find("heads that model: 2 divides, got 1"), std::string::npos) << told(1);
+  EXPECT_EQ(across(2), "");
+  EXPECT_NE(across(3).find("heads that model: 2 divides, got 3"), std::string::npos) << across(3);
   EXPECT_EQ(told(2), "");
   EXPECT_NE(told(3).find("expected a number of attention heads that model: 2 divides"), std::string::npos) << told(3);
 }

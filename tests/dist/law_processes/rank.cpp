@@ -7,7 +7,7 @@
 
 #include "dist/collective_gradients.h"
 #include "dist/comm_conformance.h"
-#include "dist/parallel_nets.h"
+#include "dist/layout_nets.h"
 #include "dist/strategy_laws.h"
 #include "dist/transport_worlds.h"
 #include "starling/base/parallel.h"
@@ -87,6 +87,14 @@ int run(const RankSlot& slot) {
     modes[net.name] = [&over, &net] {
       return over([&](Comm& comm) {
         parallel_nets::expect_like_one(comm, net);
+        return !::testing::Test::HasFailure();
+      });
+    };
+  }
+  for (const auto& plan : parallel_nets::kBackendPlans) {
+    modes[plan.name] = [&over, &plan] {
+      return over([&](Comm& comm) {
+        parallel_nets::expect_like_one(comm, plan);
         return !::testing::Test::HasFailure();
       });
     };

@@ -29,6 +29,7 @@ def _masked_gather(x, mask, size):
 
 
 OPS = {
+    "index_range": "checks its operand, then gives it back",
     "gather": lambda x, a: [torch.gather(x[0], a["axis"], x[1])],
     "scatter": lambda x, a: [_scatter(*x, a["axis"])],
     "scatter_add": lambda x, a: [torch.scatter_add(x[0], a["axis"], x[1], x[2])],

@@ -10,6 +10,7 @@
 #include "starling/cli/bench_net.h"
 #include "starling/cli/commands.h"
 #include "starling/cli/job_file.h"
+#include "starling/dist/strategy/planned_step.h"
 #include "starling/graph/export/dot.h"
 #include "starling/graph/export/svg.h"
 #include "starling/graph/export/tensorboard.h"
@@ -18,6 +19,7 @@
 #include "starling/runtime/execution/executable.h"
 #include "starling/runtime/program.h"
 #include "starling/train/job/job_graph.h"
+#include "starling/train/job/job_layout.h"
 
 namespace starling::cli {
 namespace {
@@ -28,6 +30,7 @@ struct InspectGraphArguments : BenchOptions {
   std::string layout = "auto";
   std::string out;
   std::vector<std::string> set;
+  int rank = -1;  // whose program on the mesh of a job; -1: that of one process
   bool is_job() const { return net.ends_with(".yaml") || net.ends_with(".yml"); }
   std::string name() const { return is_job() ? std::filesystem::path(net).stem().string() : net; }
 };
@@ -47,10 +50,10 @@ std::vector<graph::Pass> passes_for(const std::string& stage) {
 }
 
 // Compiles as for running: large programs recompute some values to save memory.
-graph::Graph graph_at(const InspectGraphArguments& options, const graph::Graph& traced,
+graph::Graph graph_at(const InspectGraphArguments& options, const dist::RankPart& part,
                       const std::vector<graph::Pass>& passes) {
-  if (options.stage != "final") return run_passes(traced, {}, {}, passes).graph;
-  return runtime::build_program(traced, {}).executable->graph();
+  if (options.stage != "final") return run_passes(part.graph, part.context, {}, passes).graph;
+  return runtime::build_program(part.graph, part.context).executable->graph();
 }
 
 std::string svg(const InspectGraphArguments& options, const graph::Graph& graph, const std::string& title) {
@@ -84,17 +87,30 @@ graph::Graph graph_of_net(const InspectGraphArguments& options) {
   return graph::trace(net.function(), net.arguments()).graph;
 }
 
-graph::Graph graph_of_job(const InspectGraphArguments& options) {
+// With a rank: its program on the job's mesh, as the strategy makes it. Before any pass that of all ranks.
+dist::RankPart part_of_job(const InspectGraphArguments& options) {
   const train::PreparedJob prepared = prepare_job(load_job({options.net, options.set}));
-  return trace_job(prepared, {.train = options.phase == "train", .batch = options.batch});
+  graph::Graph traced = trace_job(prepared, {.train = options.phase == "train", .batch = options.batch});
+  if (options.rank < 0) return {std::move(traced), {}};
+  const auto plan = train::state_plan(prepared.job);
+  if (!plan)
+    throw UsageError(fmt::format("[inspect] expected a strategy with a mesh for --rank, which is allreduce, got {}",
+                                 prepared.job.distribute.strategy.name));
+  if (options.rank >= plan->mesh().ranks())
+    throw UsageError(
+        fmt::format("[inspect] expected a rank from 0 to {}, got {}", plan->mesh().ranks() - 1, options.rank));
+  if (options.stage == "traced") return {std::move(traced), {}};
+  return rank_part(traced, *plan, options.rank);
 }
 
 int run_graph(const InspectGraphArguments& options) {
   if (options.format == "tensorboard" && options.out.empty())
     throw UsageError("[inspect] expected -o FOLDER with --format tensorboard, got none");
+  if (options.rank >= 0 && !options.is_job())
+    throw UsageError("[inspect] expected a job file with --rank, got the network " + options.net);
   const auto passes = passes_for(options.stage);
-  const graph::Graph traced = options.is_job() ? graph_of_job(options) : graph_of_net(options);
-  const std::string text = rendered(options, graph_at(options, traced, passes));
+  const dist::RankPart part = options.is_job() ? part_of_job(options) : dist::RankPart{graph_of_net(options), {}};
+  const std::string text = rendered(options, graph_at(options, part, passes));
   if (options.out.empty()) {
     std::cout << text;
     return kOk;
@@ -115,6 +131,7 @@ void register_command_inspect_graph(cli::Commands& into) {
       "inspect graph", "Writes the graph of a network's step as text or as a picture",
       {{"inspect graph lenet", "the program of a training step as it runs, as text"},
        {"inspect graph lenet --stage traced --format svg -o lenet.svg", "a picture of it before any pass"},
+       {"inspect graph job.yaml --stage after:partition --rank 0", "what worker 0 of a job's mesh computes and sends"},
        {"inspect graph job.yaml --phase forward", "what the network of a job computes for a prediction"},
        {"inspect graph lenet --format tensorboard -o runs/graph", "for tensorboard --logdir runs/graph"}},
       cli::run_graph);
@@ -125,6 +142,8 @@ void register_command_inspect_graph(cli::Commands& into) {
       ->capture_default_str();
   app.add_option("--stage", o.stage, "traced: before any pass; final: as it runs; after:PASS, as after:fuse")
       ->capture_default_str();
+  app.add_option("--rank", o.rank, "Worker on the mesh of a job whose program to show; without: that of one process")
+      ->check(CLI::Range(0, 65535));
   app.add_option("--format", o.format,
                  "text: loads back; dot: for Graphviz; svg: for browsers; tensorboard: an event file")
       ->check(CLI::IsMember({"text", "dot", "svg", "tensorboard"}))

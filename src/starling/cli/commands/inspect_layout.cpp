@@ -4,10 +4,13 @@
 #include <map>
 #include <string>
 
+#include "starling/base/file.h"
 #include "starling/cli/commands.h"
 #include "starling/cli/job_file.h"
+#include "starling/cli/layout_picture.h"
 #include "starling/dist/mesh/region.h"
 #include "starling/dist/strategy/sharded_state.h"
+#include "starling/tensor/bytes.h"
 #include "starling/train/job/job_graph.h"
 #include "starling/train/job/job_layout.h"
 
@@ -16,50 +19,80 @@ namespace {
 
 struct InspectLayoutArguments : JobFile {
   int rank = 0;
+  std::string out;
 };
-
-std::string cuts_text(const dist::AxisCuts& cuts) {
-  std::string text;
-  for (const auto& [axis, layout] : cuts)
-    text += fmt::format("{}{}: {}{}", text.empty() ? "" : ", ", axis,
-                        layout.dim == 0 ? "dimension 0" : fmt::format("dimension {}", static_cast<int>(layout.dim)),
-                        layout.gathered     ? ", gathered for use"
-                        : layout.blocks > 1 ? fmt::format(" in {} blocks", static_cast<int>(layout.blocks))
-                                            : "");
-  return text.empty() ? "whole" : text;
-}
 
 struct Sizes {
   std::int64_t all = 0, here = 0;
 };
 
-Sizes print_parameters(const train::PreparedJob& prepared, const dist::StatePlan& plan, int rank) {
+std::vector<PlacedParameter> placed_parameters(const train::PreparedJob& prepared, const dist::StatePlan& plan,
+                                               int rank) {
   const dist::ShardedState places(plan.mesh(), rank);
-  Sizes sizes;
+  std::vector<PlacedParameter> placed;
   for (const auto& [name, parameter] : prepared.net->named_parameters()) {
     const dist::AxisCuts cuts = plan.cuts(parameter, dist::StatePlan::kWeights);
-    const Shape here = places.region(parameter.shape(), cuts, rank).shape();
-    sizes.all += parameter.numel();
-    sizes.here += here.numel();
-    fmt::print("  {:<40} {:<16} {:<16} {}\n", name, to_string(parameter.type()), to_string(here), cuts_text(cuts));
+    placed.push_back({name, parameter.type(), places.region(parameter.shape(), cuts, rank).shape(), cuts});
   }
-  return sizes;
+  return placed;
+}
+
+void print_parameters(const std::vector<PlacedParameter>& parameters, int rank) {
+  Sizes sizes, bytes;
+  fmt::print("parameters: whole, on rank {}, how they are split\n", rank);
+  for (const auto& [name, whole, here, cuts] : parameters) {
+    sizes.all += whole.shape.numel();
+    sizes.here += here.numel();
+    bytes.all += static_cast<std::int64_t>(bytes_of(whole.shape, whole.dtype));
+    bytes.here += static_cast<std::int64_t>(bytes_of(here, whole.dtype));
+    fmt::print("  {:<40} {:<16} {:<16} {}\n", name, to_string(whole), to_string(here), cuts_text(cuts));
+  }
+  fmt::print("{} of {} parameters on rank {}, {} of {} bytes\n", sizes.here, sizes.all, rank, bytes.here, bytes.all);
+}
+
+void print_activations(const std::vector<dist::PlannedValue>& values, int rank) {
+  Sizes bytes;
+  fmt::print("values of the forward pass: module, op, whole, on rank {}, how they are split\n", rank);
+  for (const auto& [op, scope, whole, here, layouts] : values) {
+    bytes.all += static_cast<std::int64_t>(bytes_of(whole.shape, whole.dtype));
+    bytes.here += static_cast<std::int64_t>(bytes_of(here.shape, here.dtype));
+    fmt::print("  {:<32} {:<20} {:<18} {:<18} {}\n", dotted(scope), op, to_string(whole), to_string(here.shape),
+               cuts_text(layouts));
+  }
+  fmt::print("{} of {} bytes of these values on rank {}\n", bytes.here, bytes.all, rank);
+}
+
+// Values of the forward pass are labelled with their modules; gradients came from some.
+std::string value_text(const dist::PlannedExchange& one) {
+  const std::string label = dotted(one.value);
+  return one.backward && !one.scope.empty() ? fmt::format("{} of {}", label, dotted(one.scope)) : label;
 }
 
 void print_exchanges(const std::vector<dist::PlannedExchange>& exchanges) {
   struct Sum {
     int calls = 0;
-    std::int64_t bytes = 0;
+    std::int64_t bytes = 0, sent = 0;
   };
   std::map<std::pair<std::string, std::string>, Sum> sums;
+  fmt::print("exchanges of a step: op, axis, bytes of the operand, bytes sent, pass, value, why\n");
   for (const auto& one : exchanges) {
-    fmt::print("  {:<14} {:<8} {:>12} {:<44} for {}\n", one.op, one.axis, one.bytes, one.value, one.reader);
+    fmt::print("  {:<14} {:<8} {:>10} {:>10} {:<8} {:<44} {}\n", one.op, one.axis, one.bytes, one.sent,
+               one.backward ? "backward" : "forward", value_text(one), reason_text(one));
     Sum& sum = sums[{one.axis, one.op}];
     ++sum.calls;
     sum.bytes += one.bytes;
+    sum.sent += one.sent;
   }
   for (const auto& [of, sum] : sums)
-    fmt::print("{} along {}: {} in a step, of {} bytes\n", of.second, of.first, sum.calls, sum.bytes);
+    fmt::print("{} along {}: {} in a step, of {} bytes, {} sent\n", of.second, of.first, sum.calls, sum.bytes,
+               sum.sent);
+}
+
+void print_fallbacks(const std::vector<dist::PlannedFallback>& fallbacks) {
+  fmt::print("{} ops take whole operands though pieces are there{}\n", fallbacks.size(), fallbacks.empty() ? "" : ":");
+  for (const auto& one : fallbacks)
+    fmt::print("  {:<20} in {:<40} {} along {}\n", one.op, one.scope.empty() ? "the step" : dotted(one.scope),
+               to_string(one.layout), one.axis);
 }
 
 int run_layout(const InspectLayoutArguments& options) {
@@ -71,12 +104,22 @@ int run_layout(const InspectLayoutArguments& options) {
   if (options.rank < 0 || options.rank >= plan->mesh().ranks())
     throw UsageError(
         fmt::format("[inspect] expected a rank from 0 to {}, got {}", plan->mesh().ranks() - 1, options.rank));
-  fmt::print("mesh {}, {} workers, zero {}\n", plan->mesh().describe(), plan->mesh().ranks(), plan->zero());
-  fmt::print("parameters: whole, on rank {}, how they are split\n", options.rank);
-  const Sizes sizes = print_parameters(prepared, *plan, options.rank);
-  fmt::print("{} of {} parameters on rank {}\n", sizes.here, sizes.all, options.rank);
-  fmt::print("exchanges of a step: op, axis, bytes of the operand, value, first reader\n");
-  print_exchanges(plan_step(trace_job(prepared), *plan, options.rank).exchanges);
+  const std::string title =
+      fmt::format("mesh {}, {} workers, zero {}", plan->mesh().describe(), plan->mesh().ranks(), plan->zero());
+  const std::vector<PlacedParameter> parameters = placed_parameters(prepared, *plan, options.rank);
+  const dist::PlannedStep step = plan_step(trace_job(prepared), *plan, options.rank);
+  if (!options.out.empty()) {
+    const std::string picture =
+        layout_picture(fmt::format("{}, rank {}", title, options.rank), plan->mesh(), options.rank, parameters, step);
+    write_file_atomically(options.out, picture).value();
+    fmt::print("{}\n", options.out);
+    return kOk;
+  }
+  fmt::print("{}\n", title);
+  print_parameters(parameters, options.rank);
+  print_activations(step.values, options.rank);
+  print_exchanges(step.exchanges);
+  print_fallbacks(step.fallbacks);
   return kOk;
 }
 
@@ -87,13 +130,15 @@ namespace starling {
 
 void register_command_inspect_layout(cli::Commands& into) {
   auto [app, o] = into.add<cli::InspectLayoutArguments>(
-      "inspect layout", "Shows how a job's parameters lie on its mesh, and what a step exchanges",
+      "inspect layout", "Shows how a job's parameters and activations lie on its mesh, and what a step exchanges",
       {{"inspect layout job.yaml", "pieces of rank 0, and every exchange of its step with who needs it"},
+       {"inspect layout job.yaml -o layout.svg", "a picture of both"},
        {"inspect layout job.yaml --set 'distribute={mesh: {model: 2}, layout: singa_feature}'",
         "the same on another mesh"}},
       cli::run_layout);
   cli::add_job_options(app, o);
   app.add_option("--rank", o.rank, "Whose pieces to show")->capture_default_str();
+  app.add_option("-o,--out", o.out, "Picture to write (SVG) in place of the text");
 }
 
 }  // namespace starling

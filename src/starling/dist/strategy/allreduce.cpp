@@ -7,6 +7,7 @@
 
 #include "starling/base/error.h"
 #include "starling/dist/health/replica_hash.h"
+#include "starling/dist/mesh/layout_mistakes.h"
 #include "starling/dist/strategy/rank_program.h"
 #include "starling/dist/strategy/sharded_program.h"
 #include "starling/graph/dependencies.h"
@@ -217,6 +218,7 @@ void AllReduce::prepare(const dist::TrainedState& state) {
 void AllReduce::begin(const dist::TrainedState& state) {
   begun_ = true;
   dist::expect_matches(options_.layout, names_of(state.weights));
+  dist::expect_one_layout(options_.layout, plan_.mesh(), state.weights);
   prepare(state);
   state_ = state;
   dist::TrainedState here = state;
@@ -261,8 +263,8 @@ dist::OpCounters AllReduce::exchanged(CommOp op) const {
 
 std::vector<dist::LawCounter> AllReduce::counters() const {
   std::uint64_t calls = 0, bytes = 0;
-  for (const CommOp op :
-       {CommOp::all_reduce, CommOp::sum_shards, CommOp::reduce_scatter, CommOp::all_gather, CommOp::send}) {
+  for (const CommOp op : {CommOp::all_reduce, CommOp::sum_shards, CommOp::reduce_scatter, CommOp::all_gather,
+                          CommOp::all_to_all, CommOp::send}) {
     const dist::OpCounters one = exchanged(op);
     calls += one.calls;
     bytes += one.bytes_sent;

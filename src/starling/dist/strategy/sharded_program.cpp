@@ -21,7 +21,8 @@ graph::Graph with_pieces(graph::Graph global, CutsOfVariable cuts, std::string_v
   return global;
 }
 
-graph::Graph along_model_axes(const graph::Graph& global, const MeshShape& mesh, CutsOfVariable cuts, int rank) {
+graph::Graph along_model_axes(const graph::Graph& global, const MeshShape& mesh, CutsOfVariable cuts, int rank,
+                              const SeenCut& seen) {
   graph::Graph local = global;
   for (const MeshAxis& axis : mesh.axes()) {
     if (axis.name == kDataAxis || axis.size == 1) continue;
@@ -29,7 +30,10 @@ graph::Graph along_model_axes(const graph::Graph& global, const MeshShape& mesh,
                                          .first = mesh.coordinate(rank, axis.name),
                                          .group = Symbol(axis.name),
                                          .whole_results = true};
-    local = graph::Partitioner(with_pieces(std::move(local), cuts, axis.name), along, {}).run();
+    const graph::Graph marked = with_pieces(std::move(local), cuts, axis.name);
+    graph::Partitioner cut(marked, along, {});
+    local = cut.run();
+    if (seen) seen(axis.name, cut);
   }
   return local;
 }

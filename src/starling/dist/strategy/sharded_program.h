@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -8,6 +9,10 @@
 #include "starling/graph/graph.h"
 #include "starling/runtime/container.h"
 #include "starling/tensor/named_tensor.h"
+
+namespace starling::graph {
+class Partitioner;
+}
 
 namespace starling::dist {
 
@@ -18,7 +23,10 @@ graph::Graph with_pieces(graph::Graph global, CutsOfVariable cuts, std::string_v
 
 // The program of a rank along all axes but `data`, of which inputs and results are whole: nodes compute on pieces of
 // the variables that are split there. Its variables have the types of these pieces.
-graph::Graph along_model_axes(const graph::Graph& global, const MeshShape& mesh, CutsOfVariable cuts, int rank);
+// `seen` is shown what cut the program along an axis.
+using SeenCut = std::function<void(std::string_view axis, const graph::Partitioner& cut)>;
+graph::Graph along_model_axes(const graph::Graph& global, const MeshShape& mesh, CutsOfVariable cuts, int rank,
+                              const SeenCut& seen = {});
 
 // The tensors that a program of this rank reads and writes: pieces where there are such.
 Container with_pieces(const Container& container, const ShardedState& sharded);

@@ -25,10 +25,11 @@ graph::Graph trace_job(const PreparedJob& prepared, const JobGraphOptions& optio
                stand_ins)
         .graph;
   }
-  const auto optimizer = make_optimizer(prepared.job, *prepared.net);
+  const auto optimizer = options.update ? make_optimizer(prepared.job, *prepared.net) : nullptr;
   return graph::trace(
              [&](std::span<const Tensor> in) {
                const Tensor loss = prepared.objective->apply(*prepared.net, in).loss;
+               if (!optimizer) return TensorList{loss};
                loss.backward();
                optimizer->step();
                return TensorList{loss};

@@ -9,6 +9,7 @@ namespace starling::train {
 
 struct JobGraphOptions {
   bool train = true;       // loss, gradients and update; false: the prediction alone, in eval mode
+  bool update = true;      // false: the loss alone, for which no state of an optimizer is made
   std::int64_t batch = 0;  // samples; 0: the job's
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "starling/base/error.h"
+#include "starling/dist/mesh/layout_mistakes.h"
 #include "starling/dist/strategy/allreduce.h"
 #include "starling/dist/strategy/sharded_state.h"
 #include "starling/optim/deferred_state.h"
@@ -98,9 +99,14 @@ void check_layout(const PreparedJob& prepared) {
   if (!plan.has_rules()) return;
   check(!prepared.job.train.average, "[layout] expected no train.average with a layout, whose weights are pieces");
   std::vector<std::string> names;
-  for (const auto& [name, parameter] : prepared.net->named_parameters()) names.push_back(parameter.name());
+  std::vector<NamedTensor> parameters;
+  for (const auto& [name, parameter] : prepared.net->named_parameters()) {
+    names.push_back(parameter.name());
+    parameters.push_back({name, parameter});
+  }
   dist::expect_matches(options->layout, names);
-  dist::expect_whole_heads(dist::plan_step(trace_job(prepared), plan, 0), plan);
+  dist::expect_one_layout(options->layout, plan.mesh(), parameters);
+  dist::expect_whole_heads(dist::plan_step(trace_job(prepared, {.update = false}), plan, 0), plan);
 }
 
 }  // namespace starling::train

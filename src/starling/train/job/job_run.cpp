@@ -219,6 +219,17 @@ void fit_strategy(const PreparedJob& prepared, const dist::RankStrategy& strateg
         strategy.name());
 }
 
+// A layout that does not fit the network is told before the first step, with its place in the job.
+void expect_layout(const PreparedJob& prepared) {
+  try {
+    check_layout(prepared);
+  } catch (const Refusal&) {
+    throw;
+  } catch (const Error& error) {
+    refuse_job(prepared.job, "distribute.layout", error.what());
+  }
+}
+
 // State that ranks will store in pieces is not made whole before.
 std::unique_ptr<optim::Optimizer> make_optimizer(const PreparedJob& prepared,
                                                  const std::shared_ptr<dist::RankStrategy>& strategy) {
@@ -269,7 +280,10 @@ TrainResult train_rank(const Job& job, JobData data, const TrainOptions& options
   const PreparedJob prepared = prepare_job(job, std::move(data), options.net);
   const bool leads = setup.rank() == 0;
   if (leads) expect_folder(job);
-  if (setup.strategy) fit_strategy(prepared, *setup.strategy);
+  if (setup.strategy) {
+    fit_strategy(prepared, *setup.strategy);
+    expect_layout(prepared);
+  }
   if (setup.step && job.distribute.batch_norm == DistributeJob::BatchNorm::global)
     nn::use_global_statistics(*prepared.net);
   expect_batches(prepared);

@@ -10,6 +10,7 @@
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/api/unary.h"
 #include "starling/ops/def/embedding.h"
+#include "starling/ops/def/index_range.h"
 #include "starling/ops/def/loss.h"
 
 namespace starling::graph {
@@ -86,11 +87,12 @@ bool Partitioner::look_up_range(NodeId id) {
 // Rows of the range, zeros for all others: terms of the result.
 void Partitioner::embed(NodeId id) {
   const Node& node = global_.node(id);
-  const Piece own = piece_of(global_.value(node.in[1]).type.shape[0], mesh_.first, mesh_.parts);
+  const std::int64_t all = global_.value(node.in[1]).type.shape[0];
+  const Piece own = piece_of(all, mesh_.first, mesh_.parts);
   const TensorType& out = global_.value(node.out[0]).type;
   const auto made = local({whole(node.in[0]), pieces(node.in[1])[0]}, id, [&](std::span<const Tensor> in) {
     if (own.size == 0) return TensorList{full(out.shape, 0.0, out.dtype)};
-    const InRange range = in_range(in[0], own);
+    const InRange range = in_range(op::index_range(in[0], {.size = all}), own);
     const Tensor rows = embedding(safe(range), in[1]);
     return TensorList{kept(range, rows)};
   });
@@ -117,11 +119,17 @@ void Partitioner::embed_backward(NodeId id) {
 void Partitioner::pick_labels(NodeId id) {
   const Node& node = global_.node(id);
   const std::int64_t ignored = node.attrs.as<op::NllAttrs>().ignore_index;
-  const Piece own = piece_of(global_.value(node.in[0]).type.shape[1], mesh_.first, mesh_.parts);
+  const std::int64_t classes = global_.value(node.in[0]).type.shape[1];
+  const Piece own = piece_of(classes, mesh_.first, mesh_.parts);
   const TensorType& out = global_.value(node.out[0]).type;
   const auto made = local({pieces(node.in[0])[0], whole(node.in[1])}, id, [&](std::span<const Tensor> in) {
     if (own.size == 0) return TensorList{full(out.shape, 0.0, out.dtype)};
-    return TensorList{op::label_pick(in[0], own_labels(in[1], own, ignored), kElsewhere)};
+    const Tensor labels = op::index_range(in[1], {.size = classes,
+                                                  .ignores = true,
+                                                  .ignore_index = ignored,
+                                                  .who = Symbol("label_pick"),
+                                                  .what = Symbol("labels")});
+    return TensorList{op::label_pick(in[0], own_labels(labels, own, ignored), kElsewhere)};
   });
   set(node.out[0], made[0], Layout::partial());
 }
@@ -131,7 +139,8 @@ void Partitioner::pick_labels(NodeId id) {
 void Partitioner::cross_entropy(NodeId id) {
   const Node& node = global_.node(id);
   const bool weighted = is_op(node, "cross_entropy_weighted");
-  const Piece own = piece_of(global_.value(node.in[0]).type.shape[1], mesh_.first, mesh_.parts);
+  const std::int64_t classes = global_.value(node.in[0]).type.shape[1];
+  const Piece own = piece_of(classes, mesh_.first, mesh_.parts);
   const ValueId logits = pieces(node.in[0])[0], labels = whole(node.in[1]);
   const auto reduce = [&](ValueId term, ReduceOp how, const char* what) {
     return reduced({term}, how, id, fmt::format("{} of {}", what, label_of(node.out[0])), mesh_.parts)[0];
@@ -146,7 +155,9 @@ void Partitioner::cross_entropy(NodeId id) {
   const auto terms = local({logits, labels, largest}, id, [&](std::span<const Tensor> in) {
     if (own.size == 0) return TensorList{none(in[0], 0), none(in[0], 0)};
     const Tensor exponentials = exp(sub(in[0], column(in[2])));
-    const Tensor picked = op::label_pick(in[0], own_labels(in[1], own, kElsewhere), kElsewhere);
+    const Tensor known = op::index_range(
+        in[1], {.size = classes, .who = Symbol("cross_entropy"), .what = Symbol("labels"), .place = Symbol("in row")});
+    const Tensor picked = op::label_pick(in[0], own_labels(known, own, kElsewhere), kElsewhere);
     return TensorList{sum(exponentials, {.axes = {1}}), picked};
   });
   const ValueId total = reduce(terms[0], ReduceOp::sum, "exponentials");
