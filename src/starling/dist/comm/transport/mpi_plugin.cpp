@@ -1,5 +1,6 @@
 #include <dlfcn.h>
 
+#include <functional>
 #include <string>
 
 #include "starling/base/error.h"
@@ -11,9 +12,11 @@ namespace starling::dist {
 namespace {
 
 using MakeTransport = std::shared_ptr<Transport>* (*)(const MpiOptions&);
+using WhenWaits = void (*)(std::function<void()>*);
 
 struct Plugin {
   MakeTransport make = nullptr;
+  WhenWaits when_waits = nullptr;
   std::string error;
 };
 
@@ -28,9 +31,10 @@ std::string plugin_path() {
 Plugin load_plugin() {
   void* library =
       dlopen(plugin_path().c_str(), RTLD_NOW | RTLD_LOCAL);  // never closed: MPI runs until the process ends
-  if (!library) return {nullptr, dlerror()};
+  if (!library) return {.error = dlerror()};
   auto* make = reinterpret_cast<MakeTransport>(dlsym(library, "starling_make_mpi_transport"));
-  return make ? Plugin{make, {}} : Plugin{nullptr, dlerror()};
+  auto* when_waits = reinterpret_cast<WhenWaits>(dlsym(library, "starling_when_mpi_waits_at_exit"));
+  return make && when_waits ? Plugin{make, when_waits, {}} : Plugin{.error = dlerror()};
 }
 
 const Plugin& plugin() {
@@ -47,6 +51,10 @@ std::shared_ptr<Transport> make_mpi_transport(const MpiOptions& options) {
         plugin().error);
   const std::unique_ptr<std::shared_ptr<Transport>> made(plugin().make(options));
   return *made;
+}
+
+void when_mpi_waits_at_exit(std::function<void()> called) {
+  if (has_mpi()) plugin().when_waits(&called);
 }
 
 }  // namespace starling::dist
