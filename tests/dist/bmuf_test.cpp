@@ -52,21 +52,21 @@ std::vector<double> by_hand(double momentum, double lr, bool nesterov) {
   return seen;
 }
 
-void expect_near(const std::vector<double>& a, const std::vector<double>& b) {
+void expect_close(const std::vector<double>& a, const std::vector<double>& b) {
   ASSERT_EQ(a.size(), b.size());
   for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-12) << "block " << i;
 }
 
 TEST(Bmuf, FiltersTheWayOfTheMeansByAMomentumOfBlocks) {
-  expect_near(blocks("{name: bmuf, every: 2}"), by_hand(0.5, 1, true));  // 1 - 1/P
-  expect_near(blocks("{name: bmuf, every: 2, nesterov: false}"), by_hand(0.5, 1, false));
-  expect_near(blocks("{name: bmuf, every: 2, momentum: 0.75, lr: 0.5, reset_optimizer: false}"),
-              by_hand(0.75, 0.5, true));
+  expect_close(blocks("{name: bmuf, every: 2}"), by_hand(0.5, 1, true));  // 1 - 1/P
+  expect_close(blocks("{name: bmuf, every: 2, nesterov: false}"), by_hand(0.5, 1, false));
+  expect_close(blocks("{name: bmuf, every: 2, momentum: 0.75, lr: 0.5, reset_optimizer: false}"),
+               by_hand(0.75, 0.5, true));
 }
 
 TEST(Bmuf, ControlWithoutMomentumItIsTheMean) {
   const std::vector<double> mean{4, 8, 12, 16};
-  expect_near(blocks("{name: bmuf, every: 2, momentum: 0}"), mean);
+  expect_close(blocks("{name: bmuf, every: 2, momentum: 0}"), mean);
   EXPECT_GT(blocks("{name: bmuf, every: 2}").back(), 17);
 }
 

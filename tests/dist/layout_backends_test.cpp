@@ -7,7 +7,7 @@ namespace starling::parallel_nets {
 namespace {
 
 TEST(LayoutBackends, TrainAsOneProcessOverSharedMemory) {
-  for (const Plan& plan : kBackendPlans)
+  for (const Plan& plan : backend_plans())
     run_ranks(dist::shared_comms(plan.ranks()), [&](Comm& comm) { expect_like_one(comm, plan); });
 }
 

@@ -81,9 +81,10 @@ inline void expect_like_one(Comm& comm, const Plan& plan) {
 }
 
 // Plans that are tried over every backend.
-inline const Plan kBackendPlans[] = {
-    {"gpt_megatron", {"gpt"}, {{"data", 1}, {"model", 2}}, {.preset = "megatron"}},
-    {"alexnet_one_weird_trick", {"alexnet"}, {{"data", 2}}, {.preset = "one_weird_trick"}},
-    {"gpt_megatron_zero", {"gpt"}, {{"data", 2}, {"model", 2}}, {.preset = "megatron"}, 3}};
+inline std::vector<Plan> backend_plans() {
+  return {{"gpt_megatron", {"gpt"}, {{"data", 1}, {"model", 2}}, {.preset = "megatron"}},
+          {"alexnet_one_weird_trick", {"alexnet"}, {{"data", 2}}, {.preset = "one_weird_trick"}},
+          {"gpt_megatron_zero", {"gpt"}, {{"data", 2}, {"model", 2}}, {.preset = "megatron"}, 3}};
+}
 
 }  // namespace starling::parallel_nets

@@ -54,7 +54,7 @@ std::string told(const std::vector<dist::PlannedFallback>& fallbacks) {
 // Ops without a rule for pieces take whole operands, and that is counted. Control: convolutions have no rule for
 // pieces of their weights.
 TEST(LayoutLaws, NothingFallsBackToWhole) {
-  for (const Plan& plan : kBackendPlans) EXPECT_EQ(told(planned(plan).fallbacks), "") << plan;
+  for (const Plan& plan : backend_plans()) EXPECT_EQ(told(planned(plan).fallbacks), "") << plan;
   EXPECT_NE(told(planned({"", {"lenet"}, {{"model", 2}}, {.preset = "singa_feature"}}).fallbacks).find("conv2d"),
             std::string::npos);
 }
@@ -62,7 +62,7 @@ TEST(LayoutLaws, NothingFallsBackToWhole) {
 // Weight bytes of a rank are those of what the layout leaves whole and a share of what it splits. Control: without the
 // layout they are all.
 TEST(LayoutLaws, ARankStoresItsShareOfWhatTheLayoutSplits) {
-  for (const Plan& plan : {kBackendPlans[0], kBackendPlans[1]}) {
+  for (const Plan& plan : {backend_plans()[0], backend_plans()[1]}) {
     const Step step(plan.net, kRows, DType::f32, Norm::local);
     double split = 0, whole = 0;
     for (const Tensor& parameter : step.net->parameters()) {
@@ -113,7 +113,7 @@ TEST(LayoutLaws, ATokenOutOfTheVocabularyIsTheErrorOfOneProcess) {
   };
   for (const double token : {100000.0, -3.0}) {
     for (const std::size_t field : {std::size_t{0}, std::size_t{1}}) {
-      const std::string one = failure(nullptr, field, token), some = failure(&kBackendPlans[0], field, token);
+      const std::string one = failure(nullptr, field, token), some = failure(&backend_plans()[0], field, token);
       const std::string said = one.substr(one.find("expected"));
       EXPECT_NE(some.find(said), std::string::npos) << some << "\n" << one;
       EXPECT_NE(one.find(field == 0 ? "[embedding] expected indices in [0, " : "expected labels in [0, "),

@@ -55,16 +55,16 @@ struct Deep {
   }
 };
 
-struct Outcome {
+struct BudgetRun {
   std::vector<double> values;  // losses and all parameters after
   std::size_t bytes = 0;
   double flops = 0;
 };
 
-Outcome train(Deep deep, std::size_t budget) {
+BudgetRun train(Deep deep, std::size_t budget) {
   auto step = compile([&](const Tensor& x, const Tensor& y) { return deep.step(x, y); },
                       {.threads = 1, .memory_budget = budget});
-  Outcome outcome;
+  BudgetRun outcome;
   for (int i = 0; i < 3; ++i) outcome.values.push_back(step(deep.x, deep.y).item());
   for (const auto& p : deep.net.parameters()) {
     for (double value : p.to_vector()) outcome.values.push_back(value);
@@ -75,9 +75,9 @@ Outcome train(Deep deep, std::size_t budget) {
 }
 
 void expect_fits(const char* name, const std::function<Deep()>& make) {
-  const Outcome plain = train(make(), 0);
+  const BudgetRun plain = train(make(), 0);
   const std::size_t budget = plain.bytes * 6 / 10;
-  const Outcome bounded = train(make(), budget);
+  const BudgetRun bounded = train(make(), budget);
   EXPECT_LE(bounded.bytes, budget) << name;
   EXPECT_EQ(bounded.values, plain.values) << name;
   EXPECT_LE(bounded.flops, 1.5 * plain.flops) << name;
@@ -93,7 +93,7 @@ TEST(Rematerialise, DeepNetworksTrainTheSameInLessMemory) {
 }
 
 TEST(Rematerialise, ABudgetThatIsPlentyChangesNothing) {
-  const Outcome plain = train(Deep::dense(false), 0);
+  const BudgetRun plain = train(Deep::dense(false), 0);
   EXPECT_EQ(train(Deep::dense(false), plain.bytes).flops, plain.flops);
 }
 

@@ -6,7 +6,7 @@ namespace starling::parallel_nets {
 namespace {
 
 TEST(LayoutBackends, TrainAsOneProcessOverGloo) {
-  for (const Plan& plan : kBackendPlans)
+  for (const Plan& plan : backend_plans())
     run_ranks(dist::make_gloo_comms(plan.ranks()), [&](Comm& comm) { expect_like_one(comm, plan); });
 }
 

@@ -13,7 +13,7 @@ namespace starling::train {
 namespace {
 
 // Options of the strategy with meshes, as the job gives them.
-std::optional<AllReduceOptions> options_of(const Job& job) {
+std::optional<AllReduceOptions> allreduce_of(const Job& job) {
   const nlohmann::json options = job.distribute.strategy.json();
   if (!options.contains("mesh")) return std::nullopt;
   return read_settings<AllReduceOptions>(ConfigNode::parse(options.dump(), "distribute"));
@@ -73,7 +73,7 @@ std::string told_levels(const PreparedJob& prepared, const AllReduceOptions& opt
 }  // namespace
 
 std::string told_state(const PreparedJob& prepared, std::int64_t ranks_here) {
-  const auto options = options_of(prepared.job).value_or(AllReduceOptions{});
+  const auto options = allreduce_of(prepared.job).value_or(AllReduceOptions{});
   const StateBytes bytes = state_bytes(plan_of(options, prepared.job), prepared);
   const auto here = [&](std::int64_t one) { return megabytes(one * ranks_here); };
   std::string told = fmt::format(
@@ -81,18 +81,18 @@ std::string told_state(const PreparedJob& prepared, std::int64_t ranks_here) {
       "activations, buckets and gathered layers",
       ranks_here == 1 ? "worker" : fmt::format("{} workers", ranks_here), here(bytes.all()), here(bytes.weights),
       here(bytes.gradients), here(bytes.optimizer));
-  if (options_of(prepared.job)) told += told_levels(prepared, options, ranks_here);
+  if (allreduce_of(prepared.job)) told += told_levels(prepared, options, ranks_here);
   return told;
 }
 
 std::optional<dist::StatePlan> state_plan(const Job& job) {
-  const auto options = options_of(job);
+  const auto options = allreduce_of(job);
   if (!options) return std::nullopt;
   return plan_of(*options, job);
 }
 
 void check_layout(const PreparedJob& prepared) {
-  const auto options = options_of(prepared.job);
+  const auto options = allreduce_of(prepared.job);
   if (!options || (options->mesh.empty() && options->layout.empty())) return;
   const dist::StatePlan plan = plan_of(*options, prepared.job);
   check_options(*options, plan);

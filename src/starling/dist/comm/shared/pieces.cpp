@@ -9,7 +9,7 @@
 namespace starling::dist {
 namespace {
 
-std::size_t bytes_of(const Call& call, std::int64_t elements) {
+std::size_t bytes_moved(const Call& call, std::int64_t elements) {
   return static_cast<std::size_t>(elements) * size_of(call.dtype);
 }
 
@@ -32,14 +32,14 @@ void take_bytes(std::byte* to, const std::byte* from, std::int64_t bytes) {
 
 std::size_t Pieces::source_bytes(const Call& call, int rank, int world) {
   switch (call.op) {
-    case CommOp::all_reduce: return bytes_of(call, call.count);
-    case CommOp::sum_shards: return bytes_of(call, call.count * call.shards);
-    case CommOp::broadcast: return rank == call.peer ? bytes_of(call, call.count) : 0;
+    case CommOp::all_reduce: return bytes_moved(call, call.count);
+    case CommOp::sum_shards: return bytes_moved(call, call.count * call.shards);
+    case CommOp::broadcast: return rank == call.peer ? bytes_moved(call, call.count) : 0;
     case CommOp::reduce_scatter:
-    case CommOp::all_to_all: return bytes_of(call, whole_length(call, world));
-    case CommOp::scatter: return rank == call.peer ? bytes_of(call, whole_length(call, world)) : 0;
+    case CommOp::all_to_all: return bytes_moved(call, whole_length(call, world));
+    case CommOp::scatter: return rank == call.peer ? bytes_moved(call, whole_length(call, world)) : 0;
     case CommOp::all_gather:
-    case CommOp::gather: return bytes_of(call, piece_length(call, rank));
+    case CommOp::gather: return bytes_moved(call, piece_length(call, rank));
     default: return 0;
   }
 }
@@ -48,12 +48,12 @@ std::size_t Pieces::target_bytes(const Call& call, int rank, int world) {
   switch (call.op) {
     case CommOp::all_reduce:
     case CommOp::sum_shards:
-    case CommOp::broadcast: return bytes_of(call, call.count);
+    case CommOp::broadcast: return bytes_moved(call, call.count);
     case CommOp::reduce_scatter:
-    case CommOp::scatter: return bytes_of(call, piece_length(call, rank));
+    case CommOp::scatter: return bytes_moved(call, piece_length(call, rank));
     case CommOp::all_gather:
-    case CommOp::all_to_all: return bytes_of(call, whole_length(call, world));
-    case CommOp::gather: return rank == call.peer ? bytes_of(call, whole_length(call, world)) : 0;
+    case CommOp::all_to_all: return bytes_moved(call, whole_length(call, world));
+    case CommOp::gather: return rank == call.peer ? bytes_moved(call, whole_length(call, world)) : 0;
     default: return 0;
   }
 }
