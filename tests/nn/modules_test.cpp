@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "starling/ops/def/argument_error.h"
 #include "starling/starling.h"
 
 namespace starling {
@@ -171,7 +172,7 @@ TEST(Module, AnErrorNamesTheInnermostLayer) {
   std::string told;
   try {
     net(zeros({2, 4}));
-  } catch (const Error& error) {
+  } catch (const ArgumentError& error) {
     told = error.what();
   }
   EXPECT_TRUE(told.ends_with(" (in block1.think.fc2)")) << told;

@@ -14,6 +14,7 @@
 #include "starling/base/nearest.h"
 #include "starling/ops/api/creation.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/argument_error.h"
 #include "starling/ops/def/scope.h"
 #include "starling/tensor/interpreter.h"
 
@@ -43,10 +44,11 @@ class Module::Call {
 
 namespace {
 
-// An error that already names the layer it happened in.
-class LayerError final : public Error {
+// An error of class E that already names the layer it happened in.
+template <class E>
+class InLayer final : public E {
  public:
-  using Error::Error;
+  using E::E;
 };
 
 // Adds the path of the innermost layer to an error of what it computes: in a deep network the op alone does not tell
@@ -56,8 +58,11 @@ auto in_layer(const std::string& layer, F&& forward) {
   try {
     return forward();
   } catch (const Error& error) {
-    if (layer.empty() || typeid(error) != typeid(Error)) throw;
-    throw LayerError(fmt::format("{} (in {})", without_rank(error.what()), layer));
+    const auto told = [&] { return fmt::format("{} (in {})", without_rank(error.what()), layer); };
+    if (layer.empty()) throw;
+    if (typeid(error) == typeid(ArgumentError)) throw InLayer<ArgumentError>(told());
+    if (typeid(error) == typeid(Error)) throw InLayer<Error>(told());
+    throw;
   }
 }
 

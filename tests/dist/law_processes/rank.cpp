@@ -92,7 +92,7 @@ int run(const RankSlot& slot) {
     };
   }
   for (const auto& plan : parallel_nets::backend_plans()) {
-    modes[plan.name] = [&over, &plan] {
+    modes[plan.name] = [&over, plan] {
       return over([&](Comm& comm) {
         parallel_nets::expect_like_one(comm, plan);
         return !::testing::Test::HasFailure();
