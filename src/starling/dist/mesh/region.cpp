@@ -2,14 +2,10 @@
 
 #include <algorithm>
 
+#include "starling/ops/def/resplit.h"
+
 namespace starling::dist {
 namespace {
-
-std::int64_t length(const std::vector<Piece>& intervals) {
-  std::int64_t sum = 0;
-  for (const Piece& one : intervals) sum += one.size;
-  return sum;
-}
 
 // Appends the elements [begin, begin + size) of what the intervals hold, counted without their gaps.
 void append(const std::vector<Piece>& intervals, Piece wanted, std::vector<Piece>& out) {
