@@ -7,6 +7,8 @@
 namespace starling::dist {
 namespace {
 
+using op::length;
+
 // Appends the elements [begin, begin + size) of what the intervals hold, counted without their gaps.
 void append(const std::vector<Piece>& intervals, Piece wanted, std::vector<Piece>& out) {
   std::int64_t at = 0;
