@@ -5,16 +5,21 @@ Rules, each printed with file, line and name:
   include-order    a room includes itself and the rooms that the table in src/starling/README.md lets it include
   optional-part    conditionals on, and headers of, an optional part (CUDA, MPI, ...) stay in the folder of that part
   room-paragraph   every room has a row in that table and a paragraph "**room**" beneath it
+  shelf-paragraph  every shelf, a folder in a room, is named in that paragraph; folders of optional parts, of families and
+                   those beside a file of their name, whose helpers they hold, need no word
   op-table         what is true of an op stands in its definition: no lists of op names, nor entries for them one by one
                    (table["relu"] = …), outside ops/ and the folders of kernels (families, blocks), which are found by
                    name; a pass names the ops it matches or builds
   family-stem      kernels stand in files of the name of the family in ops/families that defines their ops, so that a family
                    is found in every room by one name; ops that a file registers by name are looked up where they are defined
   second-definition  a type is defined twice in one namespace, which no linker notices
-  door             starling.h, with all that its headers include, shows users no header of kernels
+  door             starling.h, with all that its headers include, shows users no header of kernels, and in the plain
+                   namespace starling no attributes of ops (…Attrs) and no gradients of them (…_backward)
   pronoun          a comment begins with the thing that it describes, not with What, Who, This, Those, Its, Nobody and the
-                   like: a stranger does not know what they stand for
+                   like: a stranger does not know what they stand for; in headers not with Both, Same, As above or Has
+                   either. The same holds for the names of tests, and for comments at the end of a line
   stale-errno      `check` evaluates its arguments in any order: errno beside a condition that makes the call may be read before it
+  long-readme      README.md has at most 150 lines: the rest is for docs/
   long-file        a file over 500 lines has more than one subject (a warning, not a failure)
 """
 
@@ -24,9 +29,11 @@ import pathlib
 import re
 import sys
 
-SOURCES = {".h", ".cpp", ".cu", ".cuh"}
+HEADERS = {".h", ".cuh"}
+SOURCES = {".cpp", ".cu", *HEADERS}
 FOLDERS = ("src", "tests", "bench", "examples")
 LONG = 500
+LONG_README = 150
 TABLE = 6  # as many names of ops in one initialiser, and more of them than of other words, are a table; as are so many entries
 # Lists that say nothing of ops.
 NO_TABLES = {
@@ -217,14 +224,31 @@ def check_file(source: pathlib.Path, tree: pathlib.Path, allowed: dict[str, set[
 PRONOUN = re.compile(
     r"\s*//\s*(What|Whatever|Who|Whoever|Whose|Whom|This|That|These|Those|It|Its|They|Them|Their|Nobody|Somebody|We|Our)\b"
 )
+# Words of a comment in a header that lean on the line above it, which a stranger may not have read.
+LEANING = re.compile(
+    r"\s*//\s*(Both|Same|The same(?= (?:for|of|as|in|with)\b)|Another|Others?|Something|Nothing|Neither|Is|Has|Also|Only|Then|There|Here|As (?:above|before)"
+    r"|(?:All|One|Some|Most|Each|Any) of (?:them|these|those|it)|All (?:that|this)|(?:How|Why|Where|When) (?:it|they|this|that))\b"
+)
+TRAILING = re.compile(r".*[;{},)]\s*//\s*(whose|what|who|it|its|this|these|they|them|their|nobody|somebody|we|our)\b")
+# "Peers, ThatDie…" is a clause about the suite; "Peers, TheirDeath…" is not.
+TEST_NAME = re.compile(
+    r"\s*(?:TYPED_)?TEST(?:_F|_P)?\(\s*\w+,\s*((?:What|Whatever|Who|Whoever|These|Those|This|It|Its|They|Their|Nobody|Somebody|We|Our)"
+    r"[A-Z]\w*)"
+)
 
 
 def check_comments(file: pathlib.Path, text: str):
     before = ""
     for line, content in enumerate(text.split("\n"), 1):
-        begins = PRONOUN.match(content)
+        begins = PRONOUN.match(content) or (file.suffix in HEADERS and file.parts[0] == "src" and LEANING.match(content))
         if begins and not before.startswith("//"):
             yield Finding(file, line, "pronoun", f'a comment that begins with "{begins[1]}": begin with the thing')
+        trails = file.parts[0] == "src" and TRAILING.match(STRING.sub('""', content))
+        if trails:
+            yield Finding(file, line, "pronoun", f'a comment that begins with "{trails[1]}": begin with the thing')
+        named = TEST_NAME.match(content)
+        if named:
+            yield Finding(file, line, "pronoun", f"a test named {named[1]}: begin with the thing")
         before = content.lstrip()
 
 
@@ -265,8 +289,8 @@ OPEN = re.compile(r"(?:inline )?namespace ?([\w:]*) ?\{")
 DEFINED = re.compile(r"(?:(?:struct|class|union) (\w+)(?: final)?(?: :(?!:).*)? ?(?:\{|$)|enum(?: class)? (\w+).*\{|using (\w+) = )")
 
 
-def definitions(text: str):
-    """(line, namespace, name) of every type that a source defines at the left margin of a named namespace."""
+def in_namespaces(text: str):
+    """(line, namespace, content) of every line within named namespaces."""
     scopes: list[str] = []
     for line, content in enumerate(text.split("\n"), 1):
         opened = OPEN.match(content)
@@ -274,8 +298,15 @@ def definitions(text: str):
             scopes.append(opened[1])
         elif re.match(r"\}  // (?:inline )?namespace", content):
             scopes = scopes[:-1]
-        elif scopes and all(scopes) and (found := DEFINED.match(content)):
-            yield line, "::".join(scopes), found[1] or found[2] or found[3]
+        elif scopes and all(scopes):
+            yield line, "::".join(scopes), content
+
+
+def definitions(text: str):
+    """(line, namespace, name) of every type that a source defines at the left margin of a named namespace."""
+    for line, namespace, content in in_namespaces(text):
+        if found := DEFINED.match(content):
+            yield line, namespace, found[1] or found[2] or found[3]
 
 
 def check_definitions(tree: pathlib.Path):
@@ -336,13 +367,48 @@ def check_paragraphs(tree: pathlib.Path, readme: str, allowed: dict[str, set[str
             yield Finding(where, 1, "room-paragraph", f'no paragraph that begins with "**{room}**"')
 
 
+def needs_no_word(shelf: pathlib.Path, room: pathlib.Path) -> bool:
+    parts = shelf.relative_to(room).parts
+    return shelf.name == "families" or any(part in OPTIONAL_PARTS for part in parts) or shelf.with_suffix(".cpp").exists()
+
+
+def check_shelves(tree: pathlib.Path, readme: str, allowed: dict[str, set[str]]):
+    house = tree / "src" / "starling"
+    where = (house / "README.md").relative_to(tree)
+    for room in sorted(allowed):
+        paragraph = re.search(rf"^\*\*{room}\*\*.*?(?=^\*\*\w+\*\*|\Z)", readme, flags=re.M | re.S)
+        for shelf in sorted(path for path in (house / room).rglob("*") if path.is_dir()) if paragraph else ():
+            empty = not any(path.suffix in SOURCES for path in shelf.iterdir())
+            if empty or needs_no_word(shelf, house / room) or re.search(rf"`(?:\w+/)*{shelf.name}/?`", paragraph[0]):
+                continue
+            told = shelf.relative_to(house).as_posix()
+            yield Finding(where, 1, "shelf-paragraph", f"no word about `{told}` in the paragraph of {room}: what does the shelf hold?")
+
+
+GRADIENT = re.compile(r"[A-Za-z][\w:<>,&* ]*\b(\w+_backward)\(")
+
+
+def shown_to_users(text: str):
+    """(line, name) of attributes and gradients of ops in the plain namespace starling of a header."""
+    for line, namespace, name in definitions(text):
+        if namespace == "starling" and name.endswith("Attrs") and name != "Attrs":
+            yield line, name
+    for line, namespace, content in in_namespaces(text):
+        if namespace == "starling" and (found := GRADIENT.match(content)):
+            yield line, found[1]
+
+
 def check_door(tree: pathlib.Path):
-    """The way from starling.h to a header that users are not to see, named at the header that leads to it."""
+    """The way from starling.h to a header that users are not to see, named at the header that leads to it, and the names
+    of other headers that are not for users."""
     source, reached = tree / "src", ["starling/starling.h"]
     for name in reached:
         path = source / name
-        lines = logical_lines(path.read_text(encoding="utf-8")) if path.exists() else ()
-        for line, text in lines:
+        whole = path.read_text(encoding="utf-8") if path.exists() else ""
+        for line, shown in shown_to_users(whole):
+            text = f"starling.h shows users {shown} in namespace starling: it belongs into starling::op"
+            yield Finding(path.relative_to(tree), line, "door", text)
+        for line, text in logical_lines(whole):
             match = INCLUDE_ROOM.match(text)
             header = f"starling/{match[1]}" if match else name
             if header.startswith("starling/kernels/"):
@@ -351,13 +417,20 @@ def check_door(tree: pathlib.Path):
                 reached.append(header)
 
 
+def check_length(tree: pathlib.Path):
+    path = tree / "README.md"
+    lines = path.read_text(encoding="utf-8").count("\n") if path.exists() else 0
+    if lines > LONG_README:
+        yield Finding(path.relative_to(tree), LONG_README + 1, "long-readme", f"{lines} lines: docs/ have room for details")
+
+
 def check_tree(tree: pathlib.Path) -> list[Finding]:
     path = tree / "src" / "starling" / "README.md"
     readme = path.read_text(encoding="utf-8") if path.exists() else ""
     allowed = read_table(readme)
     ops = read_op_names(tree)
     findings = [*check_paragraphs(tree, readme, allowed), *check_definitions(tree), *check_families(tree)]
-    findings += check_door(tree)
+    findings += [*check_shelves(tree, readme, allowed), *check_door(tree), *check_length(tree)]
     for folder in FOLDERS:
         for source in sorted(path for path in (tree / folder).rglob("*") if path.suffix in SOURCES):
             findings += check_file(source, tree, allowed, ops)

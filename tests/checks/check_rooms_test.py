@@ -20,8 +20,8 @@ README = """
 
 **base** is first.
 **tensor** is second.
-**ops** is third.
-**kernels** is fourth.
+**ops** is third: `def`.
+**kernels** is fourth: `cpu/blocks`.
 **cli** is last.
 """
 
@@ -166,7 +166,7 @@ class CheckRooms(unittest.TestCase):
         self.accepts({"src/starling/ops/good.cpp": "#if defined(COMPILED_HERE)\n#endif\n"})
 
     def test_refuses_a_room_without_a_paragraph(self):
-        self.refuses({"src/starling/README.md": README.replace("**ops** is third.", "")}, '[room-paragraph] no paragraph', "**ops**")
+        self.refuses({"src/starling/README.md": README.replace("**ops** is third: `def`.", "")}, '[room-paragraph] no paragraph', "**ops**")
 
     def test_refuses_a_room_without_a_row(self):
         self.refuses({"src/starling/attic/box.h": "#pragma once\n"}, "no row for the room attic")
@@ -233,6 +233,49 @@ class CheckRooms(unittest.TestCase):
     def test_accepts_a_pronoun_within_a_comment_and_words_that_begin_like_one(self):
         code = "// Number of\n// This many.\nint a = 1;\n// Itself first.\n"
         self.accepts({"src/starling/base/good.h": code, "tests/base/good_test.cpp": code})
+
+    def test_refuses_a_comment_of_a_header_that_leans_on_the_line_above(self):
+        for word in ("Both", "Same", "The same", "As above", "All of them", "Is", "How it"):
+            code = f"int a();\n// {word} with b.\nint b();\n"
+            refused = f'bad.h:2: error [pronoun] a comment that begins with "{word}"'
+            self.refuses({"src/starling/base/bad.h": code}, refused)
+            self.accepts({"src/starling/base/good.cpp": code, "tests/base/good.h": code})
+        code = "// How a run ends.\nint a();\n// All runs.\nint b();\n// The same run in f64.\nint c();\n// As a() with b.\nint d();\n"
+        self.accepts({"src/starling/base/good.h": code})
+
+    def test_refuses_a_pronoun_at_the_end_of_a_line(self):
+        for line in ("int a = 1;  // whose size it is", "enum { a,  // it is first", "void f() {  // their way"):
+            code = f"\n{line}\n"
+            self.refuses({"src/starling/base/bad.cpp": code}, "bad.cpp:2: error [pronoun]")
+            self.accepts({"tests/base/good_test.cpp": code})
+        self.accepts({"src/starling/base/good.cpp": 'int a = 1;  // size of it\nauto b = "{}  // its";\n'})
+
+    def test_refuses_a_test_named_by_a_pronoun(self):
+        for name in ("WhatIsSentArrives", "TheirNumberIsBounded"):
+            self.refuses({"tests/base/bad_test.cpp": f"\nTEST_F(Peers, {name}) {{}}\n"}, f"bad_test.cpp:2: error [pronoun] a test named {name}")
+        for name in ("IsBounded", "ThatDieAreNamed", "WhateversAreKept"):
+            self.accepts({"tests/base/good_test.cpp": f"TEST(Peers, {name}) {{}}\n"})
+
+    def test_refuses_a_shelf_without_a_word(self):
+        shelf = {"src/starling/ops/cellar/wine.h": "#pragma once\n"}
+        self.refuses(shelf, "[shelf-paragraph] no word about `ops/cellar` in the paragraph of ops")
+        self.refuses(shelf | {"src/starling/README.md": README.replace("second", "`cellar`")}, "no word about `ops/cellar`")
+        for told in ("`cellar`", "`cellar/`", "`ops/cellar`"):
+            self.accepts(shelf | {"src/starling/README.md": README.replace("third", told)})
+        self.accepts(shelf | {"src/starling/ops/cellar.cpp": ""})
+        self.accepts({"src/starling/tensor/cuda/wine.h": "#pragma once\n", "src/starling/ops/families/wine.cpp": ""})
+
+    def test_refuses_a_long_readme(self):
+        self.refuses({"README.md": "line\n" * 151}, "README.md:151: error [long-readme] 151 lines")
+        self.accepts({"README.md": "line\n" * 150})
+
+    def test_refuses_a_door_that_leads_to_attributes_and_gradients(self):
+        text = "#pragma once\nnamespace {} {{\n{}\n}}  // namespace {}\n"
+        for line in ("struct PadAttrs {", "Tensor pad_backward(const Tensor& dy);"):
+            bad = text.format("starling", line, "starling")
+            self.refuses({"src/starling/ops/add.h": bad}, "src/starling/ops/add.h:3: error [door] starling.h shows users")
+            self.accepts({"src/starling/ops/hidden.h": bad})
+            self.accepts({"src/starling/ops/add.h": text.format("starling::op", line, "starling::op")})
 
     def test_refuses_errno_beside_the_call_that_sets_it(self):
         for text in ("std::strerror(errno)", "errno_text()", "name, zmq_strerror(zmq_errno())"):

@@ -8,7 +8,7 @@
 #include "starling/base/crc32c.h"
 #include "starling/base/error.h"
 #include "starling/graph/export/dot.h"
-#include "starling/graph/export/layered_layout.h"
+#include "starling/graph/export/layered_drawing.h"
 #include "starling/graph/export/naming.h"
 #include "starling/graph/export/record_file.h"
 #include "starling/graph/export/svg.h"
@@ -107,29 +107,29 @@ TEST(Svg, DrawsManyAssignsOfOneUpdateAsOneBox) {
   EXPECT_NE(svg.find(">12 variables<"), std::string::npos);
 }
 
-TEST(LayeredLayout, BoxesNeverOverlapAndEdgesLeadDown) {
+TEST(LayeredDrawing, BoxesNeverOverlapAndEdgesLeadDown) {
   std::mt19937 random(3);
   for (int round = 0; round < 20; ++round) {
     const int n = 5 + round * 8;
-    std::vector<LayoutBox> boxes;
-    std::vector<LayoutEdge> edges;
+    std::vector<DrawnBox> boxes;
+    std::vector<DrawnEdge> edges;
     const auto upto = [&](int most) { return std::uniform_int_distribution<int>(0, most)(random); };
     for (int i = 0; i < n; ++i) {
       boxes.push_back({20.0 + upto(200), 20.0 + upto(40)});
       for (int k = upto(3); k > 0 && i > 0; --k) edges.push_back({upto(i - 1), i});
     }
-    const LayeredLayout layout = layered_layout(boxes, edges);
+    const LayeredDrawing drawing = layered_drawing(boxes, edges);
     for (const auto& edge : edges) {
       const auto from = static_cast<std::size_t>(edge.from), to = static_cast<std::size_t>(edge.to);
-      EXPECT_LT(layout.centres[from].y + boxes[from].height / 2, layout.centres[to].y - boxes[to].height / 2);
+      EXPECT_LT(drawing.centres[from].y + boxes[from].height / 2, drawing.centres[to].y - boxes[to].height / 2);
     }
     for (std::size_t a = 0; a < boxes.size(); ++a) {
-      EXPECT_GE(layout.centres[a].x - boxes[a].width / 2, -1e-6);
-      EXPECT_LE(layout.centres[a].x + boxes[a].width / 2, layout.width + 1e-6);
+      EXPECT_GE(drawing.centres[a].x - boxes[a].width / 2, -1e-6);
+      EXPECT_LE(drawing.centres[a].x + boxes[a].width / 2, drawing.width + 1e-6);
       for (std::size_t b = 0; b < a; ++b) {
         const bool apart =
-            std::abs(layout.centres[a].x - layout.centres[b].x) >= (boxes[a].width + boxes[b].width) / 2 ||
-            std::abs(layout.centres[a].y - layout.centres[b].y) >= (boxes[a].height + boxes[b].height) / 2;
+            std::abs(drawing.centres[a].x - drawing.centres[b].x) >= (boxes[a].width + boxes[b].width) / 2 ||
+            std::abs(drawing.centres[a].y - drawing.centres[b].y) >= (boxes[a].height + boxes[b].height) / 2;
         EXPECT_TRUE(apart) << a << " and " << b;
       }
     }

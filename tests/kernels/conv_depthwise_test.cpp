@@ -3,10 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
-#include <random>
 #include <vector>
 
+#include "kernels/conv_testing.h"
 #include "kernels/simd_testing.h"
 #include "starling/kernels/cpu/conv/conv_columns.h"
 #include "starling/kernels/cpu/conv/conv_plans.h"
@@ -14,27 +13,12 @@
 namespace starling::kernels {
 namespace {
 
-using Floats = std::vector<float>;
-using Doubles = std::vector<double>;
+using testing::Doubles;
+using testing::doubles;
+using testing::Floats;
+using testing::random_floats;
+using testing::scratch_of;
 using Columns = ColumnConv<double>;
-
-struct alignas(64) Line {
-  char bytes[64];
-};
-std::vector<Line> scratch_of(std::size_t bytes) {
-  std::vector<Line> lines(bytes / 64 + 1);
-  std::memset(lines.data(), 0xff, lines.size() * sizeof(Line));
-  return lines;
-}
-
-Floats random_values(std::int64_t count, std::uint32_t seed) {
-  std::mt19937 engine(seed);
-  std::uniform_real_distribution<float> uniform(-1, 1);
-  Floats values(static_cast<std::size_t>(count));
-  for (float& v : values) v = uniform(engine);
-  return values;
-}
-Doubles doubles(const Floats& values) { return {values.begin(), values.end()}; }
 std::size_t count(const Shape& shape) { return static_cast<std::size_t>(shape.numel()); }
 
 struct Problem {
@@ -74,7 +58,7 @@ void for_all(const F& f) {
 
 TEST(Depthwise, ForwardAgreesWithColumnsOfDoubles) {
   for_all([](const ConvGeometry& g, int threads) {
-    const Floats x = random_values(g.x.numel(), 1), w = random_values(g.w.numel(), 2), b = random_values(g.w[0], 3);
+    const Floats x = random_floats(g.x.numel(), 1), w = random_floats(g.w.numel(), 2), b = random_floats(g.w[0], 3);
     const Columns columns(g, Columns::Pass::forward, 1);
     Doubles want(count(g.y));
     auto memory = scratch_of(columns.scratch_bytes());
@@ -90,7 +74,7 @@ TEST(Depthwise, ForwardAgreesWithColumnsOfDoubles) {
 
 TEST(Depthwise, BackwardDataAgreesWithColumnsOfDoubles) {
   for_all([](const ConvGeometry& g, int threads) {
-    const Floats dy = random_values(g.y.numel(), 1), w = random_values(g.w.numel(), 2);
+    const Floats dy = random_floats(g.y.numel(), 1), w = random_floats(g.w.numel(), 2);
     const Columns columns(g, Columns::Pass::data, 1);
     Doubles want(count(g.x));
     auto memory = scratch_of(columns.scratch_bytes());
@@ -105,7 +89,7 @@ TEST(Depthwise, BackwardDataAgreesWithColumnsOfDoubles) {
 
 TEST(Depthwise, BackwardWeightAgreesWithColumnsOfDoubles) {
   for_all([](const ConvGeometry& g, int threads) {
-    const Floats x = random_values(g.x.numel(), 1), dy = random_values(g.y.numel(), 2);
+    const Floats x = random_floats(g.x.numel(), 1), dy = random_floats(g.y.numel(), 2);
     const Columns columns(g, Columns::Pass::weight, 1);
     Doubles want(count(g.w));
     auto memory = scratch_of(columns.scratch_bytes());

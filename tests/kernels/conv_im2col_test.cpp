@@ -3,38 +3,20 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
-#include <random>
 #include <string>
 #include <vector>
 
+#include "kernels/conv_testing.h"
 #include "kernels/simd_testing.h"
 #include "starling/base/error.h"
 
 namespace starling::kernels {
 namespace {
 
-using Floats = std::vector<float>;
-using Doubles = std::vector<double>;
-
-struct alignas(64) Line {
-  char bytes[64];
-};
-
-// Scratch memory full of NaN, so that reads of uninitialised scratch show.
-std::vector<Line> scratch_of(std::size_t bytes) {
-  std::vector<Line> lines(bytes / 64 + 1);
-  std::memset(lines.data(), 0xff, lines.size() * sizeof(Line));
-  return lines;
-}
-
-Floats random_values(std::int64_t count, std::uint32_t seed) {
-  std::mt19937 engine(seed);
-  std::uniform_real_distribution<float> uniform(-1, 1);
-  Floats values(static_cast<std::size_t>(count));
-  for (float& v : values) v = uniform(engine);
-  return values;
-}
+using testing::Doubles;
+using testing::Floats;
+using testing::random_floats;
+using testing::scratch_of;
 
 std::int64_t x_size(const Conv2dShape& s) { return s.batch * s.in_channels * s.in_h * s.in_w; }
 std::int64_t y_size(const Conv2dShape& s) { return s.batch * s.out_channels * s.positions(); }
@@ -198,8 +180,8 @@ void for_all_shapes(const F& f) {
 
 TEST(ConvIm2col, ConvolvesForward) {
   for_all_shapes([](const Conv2dShape& s, int threads) {
-    const Floats x = random_values(x_size(s), 1);
-    const Floats w = random_values(w_size(s), 2);
+    const Floats x = random_floats(x_size(s), 1);
+    const Floats w = random_floats(w_size(s), 2);
     Doubles expected(static_cast<std::size_t>(y_size(s)));
     for_products(s, [&](auto xi, auto wi, auto yi) { expected[yi] += static_cast<double>(x[xi]) * w[wi]; });
     expect_close(forward(s, x, w, nullptr, GemmActivation::kNone, threads), expected, 1e-4);
@@ -208,9 +190,9 @@ TEST(ConvIm2col, ConvolvesForward) {
 
 TEST(ConvIm2col, AddsBiasAndActivates) {
   for_all_shapes([](const Conv2dShape& s, int threads) {
-    const Floats x = random_values(x_size(s), 1);
-    const Floats w = random_values(w_size(s), 2);
-    const Floats bias = random_values(s.out_channels, 3);
+    const Floats x = random_floats(x_size(s), 1);
+    const Floats w = random_floats(w_size(s), 2);
+    const Floats bias = random_floats(s.out_channels, 3);
     Doubles expected(static_cast<std::size_t>(y_size(s)));
     for_products(s, [&](auto xi, auto wi, auto yi) { expected[yi] += static_cast<double>(x[xi]) * w[wi]; });
     for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -223,8 +205,8 @@ TEST(ConvIm2col, AddsBiasAndActivates) {
 
 TEST(ConvIm2col, GivesTheGradientOfTheImage) {
   for_all_shapes([](const Conv2dShape& s, int threads) {
-    const Floats dy = random_values(y_size(s), 1);
-    const Floats w = random_values(w_size(s), 2);
+    const Floats dy = random_floats(y_size(s), 1);
+    const Floats w = random_floats(w_size(s), 2);
     Doubles expected(static_cast<std::size_t>(x_size(s)));
     for_products(s, [&](auto xi, auto wi, auto yi) { expected[xi] += static_cast<double>(dy[yi]) * w[wi]; });
     expect_close(backward_data(s, dy, w, threads), expected, 1e-4);
@@ -233,8 +215,8 @@ TEST(ConvIm2col, GivesTheGradientOfTheImage) {
 
 TEST(ConvIm2col, GivesTheGradientOfWeightsAndBias) {
   for_all_shapes([](const Conv2dShape& s, int threads) {
-    const Floats x = random_values(x_size(s), 1);
-    const Floats dy = random_values(y_size(s), 2);
+    const Floats x = random_floats(x_size(s), 1);
+    const Floats dy = random_floats(y_size(s), 2);
     for (bool accumulate : {false, true}) {
       Doubles dw_expected(static_cast<std::size_t>(w_size(s)), accumulate ? 0.5 : 0);
       Doubles db_expected(static_cast<std::size_t>(s.out_channels), accumulate ? 0.5 : 0);
@@ -257,9 +239,9 @@ TEST(ConvIm2col, GivesTheGradientOfWeightsAndBias) {
 TEST(ConvIm2col, WorksOnEveryInstructionSet) {
   for (const Conv2dShape& s : kShapes) {
     SCOPED_TRACE(name_of(s, 1));
-    const Floats x = random_values(x_size(s), 1);
-    const Floats w = random_values(w_size(s), 2);
-    const Floats dy = random_values(y_size(s), 3);
+    const Floats x = random_floats(x_size(s), 1);
+    const Floats w = random_floats(w_size(s), 2);
+    const Floats dy = random_floats(y_size(s), 3);
     Doubles y_expected(dy.size());
     Doubles dx_expected(x.size());
     Doubles dw_expected(w.size());
@@ -281,9 +263,9 @@ TEST(ConvIm2col, WorksOnEveryInstructionSet) {
 TEST(ConvIm2col, GivesTheSameBitsEveryTime) {
   const Conv2dShape s = {
       .batch = 9, .in_channels = 20, .in_h = 12, .in_w = 12, .out_channels = 50, .kernel_h = 5, .kernel_w = 5};
-  const Floats x = random_values(x_size(s), 1);
-  const Floats w = random_values(w_size(s), 2);
-  const Floats dy = random_values(y_size(s), 3);
+  const Floats x = random_floats(x_size(s), 1);
+  const Floats w = random_floats(w_size(s), 2);
+  const Floats dy = random_floats(y_size(s), 3);
   for (int threads : {1, 2, 3}) {
     Floats first(static_cast<std::size_t>(w_size(s)));
     backward_weight(s, x, dy, first, nullptr, false, threads);

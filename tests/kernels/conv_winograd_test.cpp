@@ -3,10 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
-#include <random>
 #include <vector>
 
+#include "kernels/conv_testing.h"
 #include "kernels/simd_testing.h"
 #include "starling/kernels/cpu/conv/conv_columns.h"
 #include "starling/kernels/cpu/conv/conv_plans.h"
@@ -14,26 +13,11 @@
 namespace starling::kernels {
 namespace {
 
-using Floats = std::vector<float>;
-using Doubles = std::vector<double>;
-
-struct alignas(64) Line {
-  char bytes[64];
-};
-
-std::vector<Line> scratch_of(std::size_t bytes) {
-  std::vector<Line> lines(bytes / 64 + 1);
-  std::memset(lines.data(), 0xff, lines.size() * sizeof(Line));
-  return lines;
-}
-
-Floats random_values(std::int64_t count, std::uint32_t seed) {
-  std::mt19937 engine(seed);
-  std::uniform_real_distribution<float> uniform(-2, 2);
-  Floats values(static_cast<std::size_t>(count));
-  for (float& v : values) v = uniform(engine);
-  return values;
-}
+using testing::Doubles;
+using testing::doubles;
+using testing::Floats;
+using testing::random_floats;
+using testing::scratch_of;
 
 struct Problem {
   Shape x, w;
@@ -71,7 +55,6 @@ void expect_near(const Floats& got, const Floats& plain, const Doubles& want, do
   for (float v : got) ASSERT_FALSE(std::isnan(v));
 }
 
-Doubles doubles(const Floats& values) { return {values.begin(), values.end()}; }
 std::size_t count(const Shape& shape) { return static_cast<std::size_t>(shape.numel()); }
 
 template <class F>
@@ -115,7 +98,8 @@ std::vector<T> backward_weight(const ConvGeometry& g, const std::vector<T>& x, c
 TEST(Winograd, ForwardIsAlmostAsAccurateAsProducts) {
   for_all([](const Problem& p, WinogradScheme scheme, int threads) {
     const ConvGeometry g = p.geometry();
-    const Floats x = random_values(g.x.numel(), 1), w = random_values(g.w.numel(), 2), b = random_values(g.w[0], 3);
+    const Floats x = random_floats(g.x.numel(), 1, 2), w = random_floats(g.w.numel(), 2, 2),
+                 b = random_floats(g.w[0], 3, 2);
     Floats got(count(g.y), NAN);
     auto scratch = scratch_of(winograd_forward_scratch(p.shape(), scheme, threads));
     winograd_forward(p.shape(), scheme, x.data(), w.data(), b.data(), true, got.data(), scratch.data(), threads);
@@ -126,7 +110,7 @@ TEST(Winograd, ForwardIsAlmostAsAccurateAsProducts) {
 TEST(Winograd, BackwardDataIsAlmostAsAccurateAsProducts) {
   for_all([](const Problem& p, WinogradScheme scheme, int threads) {
     const ConvGeometry g = p.geometry();
-    const Floats dy = random_values(g.y.numel(), 1), w = random_values(g.w.numel(), 2);
+    const Floats dy = random_floats(g.y.numel(), 1, 2), w = random_floats(g.w.numel(), 2, 2);
     Floats got(count(g.x), NAN);
     auto scratch = scratch_of(winograd_backward_data_scratch(p.shape(), scheme, threads));
     winograd_backward_data(p.shape(), scheme, dy.data(), w.data(), got.data(), scratch.data(), threads);
@@ -137,7 +121,7 @@ TEST(Winograd, BackwardDataIsAlmostAsAccurateAsProducts) {
 TEST(Winograd, BackwardWeightIsAlmostAsAccurateAsProducts) {
   for_all([](const Problem& p, WinogradScheme scheme, int threads) {
     const ConvGeometry g = p.geometry();
-    const Floats x = random_values(g.x.numel(), 1), dy = random_values(g.y.numel(), 2);
+    const Floats x = random_floats(g.x.numel(), 1, 2), dy = random_floats(g.y.numel(), 2, 2);
     Floats got(count(g.w), NAN);
     auto scratch = scratch_of(winograd_backward_weight_scratch(p.shape(), scheme, threads));
     winograd_backward_weight(p.shape(), scheme, x.data(), dy.data(), got.data(), scratch.data(), threads);
@@ -149,7 +133,7 @@ TEST(Winograd, ANanStaysANanThroughTheRelu) {
   const Problem p{{1, 32, 8, 8}, {32, 32, 3, 3}, 1};
   testing::for_each_target([&] {
     for (const auto scheme : schemes(p)) {
-      Floats x = random_values(p.geometry().x.numel(), 1), w = random_values(p.geometry().w.numel(), 2);
+      Floats x = random_floats(p.geometry().x.numel(), 1, 2), w = random_floats(p.geometry().w.numel(), 2, 2);
       x[27] = NAN;
       Floats got(count(p.geometry().y));
       auto scratch = scratch_of(winograd_forward_scratch(p.shape(), scheme, 1));

@@ -141,7 +141,7 @@ return %d)");
   instance.run(good, {&out, 1});  // and the next run is sound
 }
 
-TEST(Branches, TheirNumberIsBounded) {
+TEST(Branches, AreBoundedInNumber) {
   const auto f = [](const Tensor& x) { return tanh(x); };
   for (int branches : {0, -1, 17}) {
     auto step = compile(f, {.disable = {}, .branches = branches});

@@ -33,7 +33,7 @@ Tensor recurrent(const Tensor& x, const Tensor& h, const Tensor& w, const Tensor
   return scan(step, {h}, {x}).second[0];
 }
 
-TEST(ControlDocs, TheirCodeDoesWhatTheySay) {
+TEST(ControlDocs, HaveCodeThatDoesWhatTheySay) {
   const auto roots =
       everywhere([](std::span<const Tensor> in) { return TensorList{square_root(in[0])}; }, {numbers({4, 9, 2}, {3})});
   EXPECT_NEAR(roots[0].to_vector()[1], 3, 1e-6);

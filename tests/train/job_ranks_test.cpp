@@ -15,7 +15,7 @@
 #include "starling/train/monitor/json_log.h"
 #include "starling/train/run/run_weights.h"
 #include "starling/train/run/weights_hash.h"
-#include "train/tiny_fashion.h"
+#include "train/tiny_job.h"
 
 namespace starling::train {
 namespace {
@@ -27,31 +27,9 @@ nlohmann::json json_in(const fs::path& file) {
   return nlohmann::json::parse(in);
 }
 
-class JobRanks : public ::testing::Test {
+class JobRanks : public TinyJobTest {
  protected:
-  void SetUp() override { testing::write_tiny_fashion(data_.path(), 103, 40); }
-
-  // Batches of 32: three full ones and a tail of 7.
-  Job job(const std::string& folder, std::vector<std::string> set) const {
-    const std::string text =
-        "model: {name: mlp}\ndata: {batch: 32}\noptimizer: {lr: 0.05, momentum: 0.9}\n"
-        "train: {epochs: 2, seed: 7, export: false}\nmonitor: {scalars_every: 2, tensorboard: false}\n";
-    set.push_back("data.folder=" + data_.path().string());
-    set.push_back("train.folder=" + (runs_.path() / folder).string());
-    set.push_back("distribute.threads=1");
-    return read_job(ConfigNode::parse(text, "job.yaml", set));
-  }
-
-  static TrainResult run(const Job& job, TrainOptions options = {}) {
-    options.progress.mode = ProgressMode::off;
-    return run_job(job, options);
-  }
-  TrainResult run(const std::string& folder, std::vector<std::string> set) const {
-    return run(job(folder, std::move(set)));
-  }
-
-  testing::TestFolder data_{"job-ranks-data"};
-  testing::TestFolder runs_{"job-ranks-runs"};
+  JobRanks() : TinyJobTest("job-ranks", "{name: mlp}") {}
 };
 
 TEST_F(JobRanks, WorkersLearnWhatOneDoes) {

@@ -149,7 +149,7 @@ class PortionLaw : public ::testing::Test {
   }
 };
 
-TEST_F(PortionLaw, WhatIsAcknowledgedIsAppliedOnceToEveryKeyWhoeverDiesWhenever) {
+TEST_F(PortionLaw, AcknowledgedPushesAreAppliedOnceToEveryKeyThroughAnyDeath) {
   for (std::uint32_t seed = 0; seed < 4; ++seed) {
     for (const std::int64_t n_push : {1, 3}) {
       const auto [least, most] = range(run({.n_push = n_push}, seed));

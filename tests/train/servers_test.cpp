@@ -11,36 +11,20 @@
 #include "starling/train/job/job_run.h"
 #include "starling/train/job/prepared_job.h"
 #include "starling/train/monitor/json_log.h"
-#include "train/tiny_fashion.h"
+#include "train/tiny_job.h"
 
 namespace starling::train {
 namespace {
 
 namespace fs = std::filesystem;
 
-class ServersJob : public ::testing::Test {
+class ServersJob : public TinyJobTest {
  protected:
+  ServersJob() : TinyJobTest("servers", "{name: mlp, hidden: [16]}") {}
+
   void SetUp() override {
     if (!dist::ps::has_wire()) GTEST_SKIP() << "built without ZeroMQ";
-    testing::write_tiny_fashion(data_.path(), 103, 40);
-  }
-
-  // Batches of 32: three full ones and a tail of 7.
-  Job job(const std::string& folder, std::vector<std::string> set) const {
-    const std::string text =
-        "model: {name: mlp, hidden: [16]}\ndata: {batch: 32}\noptimizer: {lr: 0.05, momentum: 0.9}\n"
-        "train: {epochs: 2, seed: 7, export: false}\nmonitor: {scalars_every: 2, tensorboard: false}\n";
-    set.push_back("data.folder=" + data_.path().string());
-    set.push_back("train.folder=" + (runs_.path() / folder).string());
-    set.push_back("distribute.threads=1");
-    return read_job(ConfigNode::parse(text, "job.yaml", set));
-  }
-  static TrainResult run(const Job& job, TrainOptions options = {}) {
-    options.progress.mode = ProgressMode::off;
-    return run_job(job, options);
-  }
-  TrainResult run(const std::string& folder, std::vector<std::string> set) const {
-    return run(job(folder, std::move(set)));
+    TinyJobTest::SetUp();
   }
   static double counter(const TrainResult& result, std::size_t rank, const std::string& name) {
     return result.summary.ranks.at(rank).counters.at(name).get<double>();
@@ -58,9 +42,8 @@ class ServersJob : public ::testing::Test {
       return error.what();
     }
   }
-
-  testing::TestFolder data_{"servers-data"};
-  testing::TestFolder runs_{"servers-runs"};
+};
+testing::TestFolder runs_{"servers-runs"};
 };
 
 // The law of every strategy with one worker: the servers' optimizer is the job's own.

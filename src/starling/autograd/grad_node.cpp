@@ -4,6 +4,7 @@
 
 #include "starling/autograd/hooks.h"
 #include "starling/base/error.h"
+#include "starling/base/thread_context.h"
 #include "starling/ops/def/apply.h"
 #include "starling/tensor/interpreter.h"
 
@@ -88,33 +89,32 @@ GradNode::GradNode(const OpDef& op, std::span<const Tensor> inputs, std::span<Te
   if (!outputs.empty() && outputs[0].traced()) traced_value_ = outputs[0].impl()->value;
 }
 
-namespace {
-
 // Releases what a node held iteratively: destroying a long history must not recurse.
-struct Remains {
-  SmallVector<SavedTensor, 4> inputs;
-  SmallVector<GradNode::Edge, 4> edges;
-  std::shared_ptr<const OpDef> kept;
+struct ReleasedNodes {
+  struct Remains {
+    SmallVector<SavedTensor, 4> inputs;
+    SmallVector<GradNode::Edge, 4> edges;
+    std::shared_ptr<const OpDef> kept;
+  };
+  std::vector<Remains> remains{};
 };
-thread_local std::vector<Remains>* being_released = nullptr;
-
-}  // namespace
 
 GradNode::~GradNode() {
-  if (being_released) {
-    being_released->push_back({std::move(inputs_), std::move(edges_), rare_ ? std::move(rare_->kept) : nullptr});
+  ReleasedNodes*& released = thread_context().released;
+  if (released) {
+    released->remains.push_back({std::move(inputs_), std::move(edges_), rare_ ? std::move(rare_->kept) : nullptr});
     return;
   }
-  std::vector<Remains> remains;
-  being_released = &remains;
+  ReleasedNodes own;
+  released = &own;
   inputs_.clear();
   edges_.clear();
   rare_.reset();
-  while (!remains.empty()) {
-    const Remains next = std::move(remains.back());
-    remains.pop_back();
+  while (!own.remains.empty()) {
+    const ReleasedNodes::Remains next = std::move(own.remains.back());
+    own.remains.pop_back();
   }
-  being_released = nullptr;
+  released = nullptr;
 }
 
 TensorList GradNode::backward(std::span<const Tensor> grads) const {

@@ -10,7 +10,7 @@
 namespace starling {
 namespace {
 
-using Outside = Surroundings::Outside;
+using Outside = autograd::Surroundings::Outside;
 
 // State of one call of recompute(), owned by the op that the tape keeps.
 class Region {
@@ -24,7 +24,7 @@ class Region {
 
   TensorList first_run() {
     const NoGrad off;
-    Watcher watcher(around_);
+    autograd::Watcher watcher(around_);
     const InterpreterScope scope(watcher);
     const TensorList in = inputs();
     TensorList outputs = f_({in.data(), in.size()});
@@ -67,7 +67,7 @@ class Region {
   }
 
   TensorList second_run(const OpDef& op, const Tensor& arrived, bool create_graph, TensorList& wanted) const {
-    Replay replay;
+    autograd::Replay replay;
     for (const auto& outside : around_.differentiable) {
       const Tensor value = as_it_was(outside, op, create_graph);
       wanted.push_back(value);
@@ -100,7 +100,7 @@ class Region {
   TensorListFn f_;
   SitePoint sites_;
   std::vector<Outside> inputs_;
-  Surroundings around_;
+  autograd::Surroundings around_;
 };
 
 }  // namespace

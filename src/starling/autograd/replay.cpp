@@ -8,7 +8,7 @@
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/state.h"
 
-namespace starling {
+namespace starling::autograd {
 namespace {
 
 // Several handles may hold one value: the same tensor, or the same output of the same node.
@@ -139,4 +139,4 @@ int Replay::pin(const Tensor& tensor) {
   return value->traced() ? value->impl()->value : below_.pin(*value);
 }
 
-}  // namespace starling
+}  // namespace starling::autograd

@@ -7,7 +7,7 @@
 #include "starling/autograd/grad_node.h"
 #include "starling/tensor/forwarding_interpreter.h"
 
-namespace starling {
+namespace starling::autograd {
 
 // Tensors and flags that a function read from outside, with their values at that time.
 struct Surroundings {
@@ -65,4 +65,4 @@ class Replay final : public ForwardingInterpreter {
   std::unordered_map<const TensorImpl*, Instead> instead_;
 };
 
-}  // namespace starling
+}  // namespace starling::autograd

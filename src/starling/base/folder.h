@@ -18,7 +18,7 @@ class TemporaryFolder {
   // Creates the folder beside its final path (temporary_name.h), and its parents; a leftover of an earlier process is
   // removed first.
   static Result<TemporaryFolder> create(std::filesystem::path final_path);
-  // As above with an explicit temporary path, which must be on the same file system as the final one.
+  // create() with an explicit temporary path, which must be on the same file system as the final one.
   static Result<TemporaryFolder> create(std::filesystem::path final_path, std::filesystem::path path);
   TemporaryFolder(TemporaryFolder&& other) noexcept;
   TemporaryFolder& operator=(TemporaryFolder&&) = delete;

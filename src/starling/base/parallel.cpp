@@ -5,27 +5,13 @@
 #include <exception>
 #include <mutex>
 
+#include "starling/base/first_error.h"
 #include "starling/base/forked.h"
 #include "starling/base/thread_context.h"
 #include "starling/base/thread_team.h"
 
 namespace starling {
 namespace {
-
-class FirstError {
- public:
-  void capture() noexcept {
-    std::scoped_lock lock(mutex_);
-    if (!error_) error_ = std::current_exception();
-  }
-  void rethrow() const {
-    if (error_) std::rethrow_exception(error_);
-  }
-
- private:
-  std::mutex mutex_;
-  std::exception_ptr error_;
-};
 
 void run_piece(int piece, FunctionRef<void(int)> body, FirstError& error) noexcept {
   bool& in_region = thread_context().in_region;

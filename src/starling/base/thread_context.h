@@ -6,9 +6,14 @@ namespace starling {
 
 struct CommWorld;
 struct Device;
+struct ReleasedNodes;
+struct SiteTable;
 struct SourceLocation;
 class Interpreter;
 class TripScope;
+namespace optim {
+class DeferredState;
+}
 
 // Circumstances in which a thread's code runs, as set by the scopes that it is in. Each member belongs to the file
 // named beside it, which alone reads and writes it; they stand here together, so that one place says what a new thread
@@ -26,6 +31,9 @@ struct ThreadContext {
   const std::string* scope = nullptr;         // ops/def/scope.h: path, interned; null: the top
   TripScope* trip = nullptr;                  // ops/def/loop_scope.h: of the innermost loop
   const SourceLocation* call_site = nullptr;  // ops/def/call_site.h
+  SiteTable* sites = nullptr;                 // ops/def/scope.cpp: counts of calls by scope; null: the thread's own
+  ReleasedNodes* released = nullptr;          // autograd/grad_node.cpp: of the history being destroyed
+  const optim::DeferredState* deferred = nullptr;  // optim/deferred_state.h: the innermost
 
   // Context in which a thread made by this one begins: it works for the same rank. Scopes lie on the stack of the
   // thread that opened them and may end before the other thread does, so nothing else is handed on.

@@ -13,7 +13,7 @@ namespace starling::cli {
 
 // Options of a kind as a table for this terminal: what they may be, their defaults (required: none) and what they are.
 std::string options_table(const Settings& settings, const void* defaults);
-// The same for programs.
+// Options of a kind as JSON, for programs.
 nlohmann::ordered_json options_json(const Settings& settings, const void* defaults);
 
 // Names of all kinds, with what they are.

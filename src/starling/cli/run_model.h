@@ -14,7 +14,8 @@ namespace starling::cli {
 // class names and sizes; nothing is written into the run. nullopt: the folder has neither.
 std::optional<SavedModel> model_of_run(const std::filesystem::path& run, int threads);
 
-// How the training of a run came to read its files: as its saved model says, else by reading them again.
+// Columns, words, means and vocabulary with which a run was trained: those in its saved model, else made anew from the
+// job's files.
 data::Reading reading_of_run(const std::filesystem::path& run, const train::Job& job);
 data::Reading reading_of(const ModelSignature& signature);
 

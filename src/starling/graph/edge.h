@@ -22,7 +22,7 @@ class Edge {
   std::string name_;
 };
 
-// Something to run for its effect: nodes that the builder returned, an edge (the node that makes it) or a name, of a
+// Target, run for its effect: nodes that the builder returned, an edge (the node that makes it) or a name, of a
 // target or of an edge.
 class Target {
  public:

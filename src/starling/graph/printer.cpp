@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "starling/base/error.h"
+#include "starling/base/text.h"
 
 namespace starling::graph {
 namespace {
@@ -12,15 +13,6 @@ std::string joined(const List& list, F&& text) {
   std::string out;
   for (const auto& item : list) out += (out.empty() ? "" : ", ") + text(item);
   return out;
-}
-
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out + '"';
 }
 
 std::string value_name(ValueId id) { return "%" + std::to_string(id); }
@@ -58,7 +50,7 @@ std::string placing(const Graph& graph, const Node& node) {
 
 std::string head(const Graph& graph, const Node& node) {
   std::string out = results(node) + node.op->name + operands(node) + attributes(node);
-  if (!node.scope.empty()) out += " @" + quoted(node.scope.str());
+  if (!node.scope.empty()) out += " @" + in_quotes(node.scope.str());
   if (node.origin >= 0) out += " origin=" + node_name(graph, node.origin);
   return out + placing(graph, node);
 }
@@ -66,7 +58,7 @@ std::string head(const Graph& graph, const Node& node) {
 std::string type_and_spec(const Value& value) {
   std::string out = to_string(value.type);
   if (!value.layouts.empty()) out += "<" + joined(value.layouts, [](Layout p) { return to_string(p); }) + ">";
-  if (!value.name.empty()) out += " " + quoted(value.name.str());
+  if (!value.name.empty()) out += " " + in_quotes(value.name.str());
   return out;
 }
 
@@ -99,7 +91,7 @@ std::string ends(const Graph& graph) {
     if (graph.variables[i].init >= 0) out += fmt::format("init {} {}\n", i, value_name(graph.variables[i].init));
   }
   for (const auto& [name, nodes] : graph.targets) {
-    out += "target " + quoted(name) + " (" + joined(nodes, [&](NodeId id) { return node_name(graph, id); }) + ")\n";
+    out += "target " + in_quotes(name) + " (" + joined(nodes, [&](NodeId id) { return node_name(graph, id); }) + ")\n";
   }
   return out;
 }
@@ -136,7 +128,7 @@ std::string contents(const Graph& graph) {
   std::string out;
   for (std::size_t i = 0; i < graph.variables.size(); ++i) {
     const auto& variable = graph.variables[i];
-    out += fmt::format("variable {} {} {}\n", i, quoted(variable.name), to_string(variable.type));
+    out += fmt::format("variable {} {} {}\n", i, in_quotes(variable.name), to_string(variable.type));
   }
   for (std::size_t i = 0; i < graph.constants.size(); ++i) out += constant_line(i, graph.constants[i]);
   out += bodies(graph, contents);

@@ -2,18 +2,18 @@
 
 #include <utility>
 
+#include "starling/base/thread_context.h"
+
 namespace starling::optim {
-namespace {
+DeferredState::DeferredState(Which which)
+    : which_(std::move(which)), outer_(std::exchange(thread_context().deferred, this)) {}
 
-thread_local const DeferredState* innermost = nullptr;
+DeferredState::~DeferredState() { thread_context().deferred = outer_; }
 
-}  // namespace
-
-DeferredState::DeferredState(Which which) : which_(std::move(which)), outer_(std::exchange(innermost, this)) {}
-
-DeferredState::~DeferredState() { innermost = outer_; }
-
-bool DeferredState::holds(const Tensor& parameter) { return innermost != nullptr && innermost->which_(parameter); }
+bool DeferredState::holds(const Tensor& parameter) {
+  const DeferredState* innermost = thread_context().deferred;
+  return innermost != nullptr && innermost->which_(parameter);
+}
 
 Tensor without_memory(const Tensor& parameter) {
   Ref<TensorImpl> impl = new TensorImpl;

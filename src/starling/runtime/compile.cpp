@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "starling/base/clock.h"
 #include "starling/base/error.h"
 #include "starling/base/parallel.h"
 #include "starling/kernels/eager.h"
@@ -12,12 +13,6 @@
 
 namespace starling {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double milliseconds_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
 
 constexpr std::int64_t kOwnRows = -1;  // arguments hold the whole batch
 
@@ -135,7 +130,7 @@ CompiledFunction::Entry& CompiledFunction::entry_for(std::span<const Tensor> arg
   }
   entry->rows = rows;
   entry->threads = threads;
-  const auto start = Clock::now();
+  const auto start = SteadyClock::now();
   if (rows == kOwnRows) {
     entry->traced = graph::trace(state_->f, arguments);
   } else {
@@ -157,7 +152,7 @@ CompiledFunction::Entry& CompiledFunction::entry_for(std::span<const Tensor> arg
     if (!variable.tensor.requires_grad() || accumulates(variable.tensor)) continue;
     entry->filled.emplace_back(variable.tensor, variable.tensor.grad().defined());
   }
-  const auto built = Clock::now();
+  const auto built = SteadyClock::now();
   entry->program = state_->strategy->build(entry->traced.graph, Container::of(entry->traced.graph),
                                            {.program = runtime::program_options(state_->options, threads),
                                             .arguments = arguments.size(),

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "starling/base/clock.h"
 #include "starling/base/file.h"
 #include "starling/base/parallel.h"
 #include "starling/cli/bench_memory.h"
@@ -61,12 +62,6 @@ void run_steps(BenchNet& net, int steps) {
   if (net.device().kind == DeviceKind::cuda) static_cast<void>(to(result, kCpu));
 }
 
-using Clock = std::chrono::steady_clock;
-
-double milliseconds_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
 Timing summary(std::vector<double>& times, int slice) {
   std::sort(times.begin(), times.end());
   return {percentile(times, 0.5), percentile(times, 0.1), static_cast<std::int64_t>(times.size()) * slice};
@@ -75,9 +70,9 @@ Timing summary(std::vector<double>& times, int slice) {
 Timing time_steps(BenchNet& net, double seconds) {
   run_steps(net, kWarmUpSteps);
   const int slice = net.device().kind == DeviceKind::cuda ? kDeviceSlice : 1;
-  const auto end = Clock::now() + std::chrono::duration<double>(seconds);
+  const auto end = SteadyClock::now() + std::chrono::duration<double>(seconds);
   std::vector<double> times;
-  for (auto start = Clock::now(); times.empty() || start < end; start = Clock::now()) {
+  for (auto start = SteadyClock::now(); times.empty() || start < end; start = SteadyClock::now()) {
     run_steps(net, slice);
     times.push_back(milliseconds_since(start) / slice);
   }
@@ -87,7 +82,7 @@ Timing time_steps(BenchNet& net, double seconds) {
 Timing time_steps(BenchNet& net, std::int64_t steps) {
   std::vector<double> times;
   for (std::int64_t i = 0; i < steps; ++i) {
-    const auto start = Clock::now();
+    const auto start = SteadyClock::now();
     run_steps(net, 1);
     times.push_back(milliseconds_since(start));
   }
@@ -110,7 +105,7 @@ void answer_requests(BenchNet& net, const BenchRanks& ranks) {
   for (std::int64_t steps = 0; std::cin >> steps;) {
     if (steps < 1) throw UsageError(fmt::format("[bench] expected at least 1 step, got {}", steps));
     run_steps(net, 1);
-    const auto start = Clock::now();
+    const auto start = SteadyClock::now();
     const Timing timing = time_steps(net, steps);
     const double mean = milliseconds_since(start) / static_cast<double>(steps);
     fmt::print("{}\n", nlohmann::ordered_json{{"rank", ranks.rank()},

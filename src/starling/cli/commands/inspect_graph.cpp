@@ -30,7 +30,7 @@ struct InspectGraphArguments : BenchOptions {
   std::string layout = "auto";
   std::string out;
   std::vector<std::string> set;
-  int rank = -1;  // whose program on the mesh of a job; -1: that of one process
+  int rank = -1;  // rank on the mesh of a job whose program is shown; -1: the program of one process
   bool is_job() const { return net.ends_with(".yaml") || net.ends_with(".yml"); }
   std::string name() const { return is_job() ? std::filesystem::path(net).stem().string() : net; }
 };

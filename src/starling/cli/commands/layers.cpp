@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "starling/base/text.h"
 #include "starling/cli/commands.h"
 #include "starling/cli/name_hint.h"
 #include "starling/cli/print_kinds.h"
@@ -39,11 +40,6 @@ std::string options_cell(const LayerKind& kind) {
   return text;
 }
 
-std::string cell(std::string text) {
-  for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) text.insert(at, "\\");
-  return text;
-}
-
 void print_markdown(const nn::LayerKinds& kinds) {
   fmt::print(
       "# Layers\n\nThe layers of [declared networks](declared_nets.md), by the names that `model.layers` of a job "
@@ -53,7 +49,7 @@ void print_markdown(const nn::LayerKinds& kinds) {
       "for.\n\n");
   fmt::print("| layer | does | options and their defaults |\n|---|---|---|\n");
   for (const auto& [name, kind] : kinds.all())
-    fmt::print("| `{}` | {} | {} |\n", name, cell(kind.doc), cell(options_cell(kind)));
+    fmt::print("| `{}` | {} | {} |\n", name, markdown_cell(kind.doc), markdown_cell(options_cell(kind)));
 }
 
 [[noreturn]] void refuse_name(const std::string& name) {

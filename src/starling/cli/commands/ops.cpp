@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "starling/base/text.h"
 #include "starling/cli/commands.h"
 #include "starling/cli/name_hint.h"
 #include "starling/kernels/kernel_table.h"
@@ -114,11 +115,6 @@ std::string signature(const OpDef& op) {
   return op.outputs.empty() ? call : fmt::format("{} → {}", call, fmt::join(op.outputs, ", "));
 }
 
-std::string cell(std::string text) {
-  for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) text.insert(at, "\\");
-  return text;
-}
-
 // Columns that do not depend on the build: kernels of optional devices are left out.
 void print_markdown(const std::vector<const OpDef*>& ops) {
   fmt::print(
@@ -131,8 +127,8 @@ void print_markdown(const std::vector<const OpDef*>& ops) {
   fmt::print("| op | does | attributes | dtypes | gradient | CPU kernels |\n|---|---|---|---|---|---|\n");
   for (const OpDef* op : ops) {
     const std::string attributes = attribute_list(*op);
-    fmt::print("| `{}` | {} | {} | {} | {} | {} |\n", cell(signature(*op)), cell(op->doc),
-               attributes.empty() ? "" : "`" + cell(attributes) + "`", fmt::join(dtype_names(*op), " "),
+    fmt::print("| `{}` | {} | {} | {} | {} | {} |\n", markdown_cell(signature(*op)), markdown_cell(op->doc),
+               attributes.empty() ? "" : "`" + markdown_cell(attributes) + "`", fmt::join(dtype_names(*op), " "),
                differentiable(*op) ? "yes" : "no", fmt::join(kernel_names(*op, DeviceKind::cpu), ", "));
   }
 }

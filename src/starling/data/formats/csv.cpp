@@ -7,6 +7,7 @@
 
 #include "starling/base/bytes.h"
 #include "starling/base/error.h"
+#include "starling/base/text.h"
 
 namespace starling::data {
 namespace {
@@ -19,16 +20,15 @@ std::string_view without_line_end(std::string_view row) {
   return row;
 }
 
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+std::string_view digits_of(std::string_view text) {
+  text = trimmed(text, " \t");
   if (text.size() > 1 && text.front() == '+' && text[1] != '-') text.remove_prefix(1);
   return text;
 }
 
 template <class T>
 bool parse(std::string_view text, T& value) {
-  text = trimmed(text);
+  text = digits_of(text);
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size();
 }

@@ -28,7 +28,8 @@ class SafetensorsFile {
   const std::map<std::string, std::string>& metadata() const { return header_.metadata; }
 
   bool contains(std::string_view name) const;
-  // Both throw on a bool that is neither 0 nor 1; tensor() also on an unknown name, naming the nearest.
+  // Tensor of that name, and all tensors of the file. A bool that is neither 0 nor 1 throws, as does an unknown name,
+  // with the nearest known one.
   Tensor tensor(std::string_view name) const;
   std::vector<NamedTensor> tensors() const;
 

@@ -6,10 +6,12 @@
 #include <chrono>
 #include <utility>
 
+#include "starling/base/clock.h"
 #include "starling/base/error.h"
 #include "starling/base/make_thread.h"
 #include "starling/base/result.h"
 #include "starling/data/loading/indexed_batches.h"
+#include "starling/data/loading/sample_error.h"
 #include "starling/data/loading/stream_batches.h"
 #include "starling/data/transform_scratch.h"
 #include "starling/tensor/bytes.h"
@@ -17,11 +19,7 @@
 namespace starling {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr std::int64_t kLeastRows = 8;  // fewer rows per part are not worth another thread
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 void check_options(const LoaderOptions& options) {
   check(options.batch >= 1, "[loader] expected a batch of at least 1, got {}", options.batch);
@@ -65,11 +63,6 @@ std::unique_ptr<data::BatchSource> streamed(data::RecordShards shards, StreamOpt
           .batch = options.batch,
           .drop_last = options.drop_last,
           .stream = {.stream = stream, .seed = options.seed, .rank = options.rank, .ranks = options.ranks}});
-}
-
-std::string message_of(const std::exception& error) {
-  const auto* ours = dynamic_cast<const Error*>(&error);
-  return ours ? message_without_rank(*ours) : error.what();
 }
 
 }  // namespace
@@ -143,7 +136,7 @@ const Batch* Loader::next() {
     work_.notify_one();
   }
   if (!ready()) {
-    const auto begin = Clock::now();
+    const auto begin = SteadyClock::now();
     ready_.wait(lock, [&] { return ready(); });
     stats_.waited_s += seconds_since(begin);
   }
@@ -274,7 +267,7 @@ void Loader::plan_batch(std::unique_lock<std::mutex>& lock) {
   const std::uint64_t number = planned_;
   BatchSlot& slot = slot_of(number);
   lock.unlock();
-  const auto begin = Clock::now();
+  const auto begin = SteadyClock::now();
   std::exception_ptr error;
   try {
     source_->plan(slot.plan(), stopping_);
@@ -316,7 +309,7 @@ void Loader::make_part(std::unique_lock<std::mutex>& lock, Worker& worker) {
   const bool wanted = number < failed_ || (number == failed_ && part < failed_part_);
   if (wanted) {
     lock.unlock();
-    const auto begin = Clock::now();
+    const auto begin = SteadyClock::now();
     std::exception_ptr error;
     try {
       make_rows_or_tell(slot, slot.part_begin(part), slot.part_begin(part + 1), worker);
@@ -358,7 +351,7 @@ void Loader::make_rows_or_tell(BatchSlot& slot, std::int64_t begin, std::int64_t
   try {
     make_rows(slot, begin, end, worker);
   } catch (const std::exception& error) {
-    tell_sample(slot, begin, end, worker, message_of(error));
+    tell_sample(slot, begin, end, worker, data::message_of(error));
   }
 }
 
@@ -374,7 +367,7 @@ void Loader::tell_sample(BatchSlot& slot, std::int64_t begin, std::int64_t end, 
         make_rows(slot, i, i + 1, worker);
       }
     } catch (const std::exception& error) {
-      fail("[loader] {}: {}", source_->describe(slot.plan(), i), message_of(error));
+      fail("[loader] {}: {}", source_->describe(slot.plan(), i), data::message_of(error));
     }
   }
   fail("[loader] {}, or one of the {} after it: {}", source_->describe(slot.plan(), begin), end - begin - 1, message);

@@ -8,6 +8,7 @@
 #include "starling/base/error.h"
 #include "starling/base/hash.h"
 #include "starling/base/result.h"
+#include "starling/data/loading/sample_error.h"
 #include "starling/data/loading/sampler.h"
 
 namespace starling::data {
@@ -24,11 +25,6 @@ FileSize size_of_file(const std::filesystem::path& file) {
   const auto bytes = std::filesystem::file_size(file, error);
   if (error) return {.problem = error.message()};
   return {.there = true, .bytes = bytes};
-}
-
-std::string message_of(const std::exception& error) {
-  const auto* ours = dynamic_cast<const Error*>(&error);
-  return ours ? message_without_rank(*ours) : error.what();
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ class ShardSet {
   const RecordDecoder& decoder() const { return *shards_.decoder; }
   std::string fingerprint() const;  // of file names and sizes
 
-  // Both throw, naming shard and offset, if the shard cannot be read or its size has changed.
+  // open() and read() throw, naming shard and offset, if the shard cannot be read or its size has changed.
   std::unique_ptr<RecordReader> open(std::int64_t shard, std::uint64_t offset) const;
   const Record* read(std::int64_t shard, RecordReader& reader) const;  // next record of a reader from open()
   std::string describe(const RecordRef& ref) const;                    // "shard <file> at offset <n>"

@@ -4,10 +4,10 @@
 
 namespace starling::data {
 
-// Tells the user on standard error about data that is passed over.
+// Warns the user, on standard error, that a sample, a row or a file is left out and why.
 void warn(const std::string& message);
 
-// The same for what every rank finds, such as the files of a folder: only the first rank tells it.
+// Warning about what all ranks find alike, such as a file of a folder: only the first rank prints it.
 void warn_once_for_all_ranks(const std::string& message);
 
 }  // namespace starling::data

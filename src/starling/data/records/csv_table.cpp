@@ -12,6 +12,7 @@
 #include "starling/base/bytes.h"
 #include "starling/base/error.h"
 #include "starling/base/nearest.h"
+#include "starling/base/text.h"
 
 namespace starling::data {
 namespace {
@@ -76,12 +77,6 @@ const char* advice_for(std::string_view cell, bool has_target) {
   return has_target ? " (list a column of words in categories, a useless one in ignore)"
                     : " (if it is what is to be learned, write label: with its name; list a column of words in "
                       "categories, a useless one in ignore)";
-}
-
-std::string_view trimmed(std::string_view text) {
-  const auto begin = text.find_first_not_of(" \t");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t") + 1 - begin);
 }
 
 }  // namespace

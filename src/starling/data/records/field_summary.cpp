@@ -4,6 +4,7 @@
 #include <cmath>
 #include <mutex>
 
+#include "starling/base/as_double.h"
 #include "starling/base/parallel.h"
 #include "starling/data/formats/host_bytes.h"
 #include "starling/tensor/bytes.h"
@@ -13,15 +14,6 @@ namespace {
 
 constexpr std::int64_t kBlock = 4096;  // values per block; two passes over a block are exact and fast
 constexpr std::int64_t kGrain = 1 << 15;
-
-template <class T>
-double as_double(T value) {
-  if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
-    return value.to_float();
-  } else {
-    return static_cast<double>(value);
-  }
-}
 
 template <class T>
 FieldMoments moments_of_block(const T* values, std::int64_t n) {

@@ -40,7 +40,7 @@ class CodedGradients {
   std::vector<NamedTensor> tensors() const;
   // True if the tensor of that name is a rank's part of a sum.
   bool is_part(const std::string& name) const;
-  // Another number of ranks: every rank's parts have become the sum over those of before; each takes its share.
+  // Change of the number of ranks: every rank's parts have become the sum over those of before; each takes its share.
   void share_out();
 
  private:

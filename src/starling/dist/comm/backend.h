@@ -48,7 +48,8 @@ struct CommBackend {
   std::vector<std::string_view> starters{};
   // True if such a program started this process; null: none can be told.
   bool (*started)(const RankInfo& info, const Variables& variables) = nullptr;
-  // Has `called` called, once, when a process that is about to exit begins to wait for the others; null: none waits.
+  // Registers a function to call once, when a process that is about to exit begins to wait for the others; null: none
+  // waits.
   void (*when_waiting_at_exit)(std::function<void()> called) = nullptr;
 
   bool there() const { return built == nullptr || built(); }

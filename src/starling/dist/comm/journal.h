@@ -65,7 +65,7 @@ class Journal {
 
   // One line per operation, oldest first.
   std::string dump() const;
-  // Same for operations started but not seen to end, with their age.
+  // Lines of operations started but not seen to end, with their age.
   std::string waiting() const;
 
  private:

@@ -27,13 +27,13 @@ struct ReplicaReport {
 // names.
 ReplicaReport compare_replicas(Comm& comm, std::span<const NamedTensor> tensors, const CallOptions& options = {});
 
-// Same, but throws Error on all ranks if they differ, naming the odd ranks, the first differing tensor and the step;
-// returns the hash of the set. `what`: word for the tensors in the message.
+// Comparison that throws Error on all ranks if they differ, naming the odd ranks, the first differing tensor and the
+// step; returns the hash of the set. `what`: word for the tensors in the message.
 std::string check_replicas(Comm& comm, std::span<const NamedTensor> tensors, std::int64_t step,
                            std::string_view what = "weights", const CallOptions& options = {});
 
-// Same, for what is about to be trained: throws Error on all ranks if they would not begin with the same bits, which
-// averaged gradients never mend. `who`: the name that the message begins with. Tensors with strides are left out.
+// Comparison of what is about to be trained: throws Error on all ranks if they would not begin with the same bits,
+// which averaged gradients never mend. `who`: the name that the message begins with. Tensors with strides are left out.
 void expect_equal_start(Comm& comm, std::span<const NamedTensor> tensors, std::string_view who);
 
 }  // namespace starling::dist

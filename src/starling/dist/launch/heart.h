@@ -43,7 +43,7 @@ class Heart {
 
   // Role of this rank: its name in messages ("server 1"), and whether they go on without it.
   void take_role(std::string role, bool spare);
-  std::string finding() const;  // what has been found; empty: nothing so far
+  std::string finding() const;  // text of the finding; empty: none so far
 
   Heart(const Heart&) = delete;
   Heart& operator=(const Heart&) = delete;

@@ -14,7 +14,7 @@ void note_last_step(std::int64_t step) noexcept;
 // Writes one line to stderr: "starling: rank 2 on alpha is ended by SIGTERM after step 37". Async-signal-safe.
 void write_last_words(int signal) noexcept;
 
-// Same for a rank that fails by itself; the first time only.
+// Tells of a rank that fails by itself; the first time only.
 void write_failure() noexcept;
 
 }  // namespace starling::dist

@@ -46,7 +46,8 @@ Result<std::vector<SocketAddress>> resolve(const HostPort& where,
 Result<UniqueFd> listen_on(const SocketAddress& address);
 Result<UniqueFd> listen_on(const HostPort& where);
 SocketAddress local_address(const UniqueFd& socket);
-bool is_from_another_host(const UniqueFd& socket);  // its other end; whoever is here connects from where it connects to
+// True if the other end is on another host: a process of this host connects from the address that it connects to.
+bool is_from_another_host(const UniqueFd& socket);
 
 // Tries each address once. Each gets an equal share of the time left, so that one that does not answer leaves some to
 // the others.

@@ -38,8 +38,8 @@ class TcpStore final : public Store {
   // Sends a value of which only the newest counts. Never blocks: dropped if it cannot be sent at once.
   void note(std::string_view key, std::string_view value);
 
-  // Same, but waits until the server has it, so that notes of other ranks caused by it are ordered later. False if not
-  // delivered by the deadline.
+  // note() that waits until the server has it, so that notes of other ranks caused by it are ordered later. False if
+  // not delivered by the deadline.
   bool note_now(std::string_view key, std::string_view value, std::chrono::milliseconds deadline);
 
   // Connection of its own, for a thread that beats (heart.h).

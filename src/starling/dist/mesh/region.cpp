@@ -2,14 +2,12 @@
 
 #include <algorithm>
 
+#include "starling/ops/def/resplit.h"
+
 namespace starling::dist {
 namespace {
 
-std::int64_t length(const std::vector<Piece>& intervals) {
-  std::int64_t sum = 0;
-  for (const Piece& one : intervals) sum += one.size;
-  return sum;
-}
+using op::length;
 
 // Appends the elements [begin, begin + size) of what the intervals hold, counted without their gaps.
 void append(const std::vector<Piece>& intervals, Piece wanted, std::vector<Piece>& out) {

@@ -28,7 +28,7 @@ class Region {
   struct Run {
     std::int64_t whole, part, count;  // offset of the first in each, in elements
   };
-  // All of them in order, or those in rows [first, last) of the whole.
+  // Visits the runs in order: of the whole region, or of rows [first, last) of the whole tensor.
   void each(FunctionRef<void(const Run&)> visit) const;
   void each(std::int64_t first, std::int64_t last, FunctionRef<void(const Run&)> visit) const;
 

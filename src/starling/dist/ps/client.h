@@ -70,7 +70,7 @@ class Client {
   Ticket pull(std::size_t tensor, const Tensor& into, std::int64_t clock = 0);
   // Push of options.clock, then a pull of the clock after it, in one message each way.
   Ticket push_pull(std::size_t tensor, const Tensor& gradient, const Tensor& into, const PushOptions& options = {});
-  // All that this worker had to push for a clock has been pushed; not needed for tensors that it pushed.
+  // Tells the servers that this worker pushes nothing more for a clock; not needed for tensors that it pushed.
   void tick(std::int64_t clock);
 
   // A refusal by a server is thrown by the call that sees its ticket done.
@@ -85,7 +85,7 @@ class Client {
   // whoever knows of its death calls retire(). Its pushes stay. Blocks.
   void retire(int worker);
   void leave();
-  // Is waited for again after leave(), from this clock on. Blocks.
+  // Makes reads of others wait for this worker again after leave(), from this clock on. Blocks.
   void join(std::int64_t clock);
 
   // State of all servers as whole tensors: weights by their names, optimizer state by the names that the job's own

@@ -51,7 +51,7 @@ class ServedKeys {
     std::unique_ptr<Shard> shard;
     Gate gate;
     std::vector<std::uint64_t> last;  // by worker: number of its newest push
-    PortionSet portions{};            // that pushes were made of
+    PortionSet portions{};            // portions that pushes were made of
     std::optional<NormExchange> norms;
   };
   const Entry* find(std::uint32_t key) const;

@@ -38,7 +38,7 @@ class Socket {
   virtual bool lost() { return false; }
 };
 
-// How messages travel: one code path for
+// Maker of the sockets between workers and parameter servers. Addresses say what carries the messages:
 //   inproc://name        threads of this process; both ends must come from the same Wire
 //   ipc:///path          processes of this host; the folder decides who may connect
 //   tcp://host:port      machines. Listening: an address of this host, "*" for a free port

@@ -68,7 +68,7 @@ class ServerWorker final : public RankStrategy {
   Connect connect_;
   std::unique_ptr<ps::Client> client_;
   std::vector<Layer> layers_;      // by weight
-  std::vector<std::size_t> sent_;  // whose sums are on their way
+  std::vector<std::size_t> sent_;  // weights with sums on their way
   const optim::Optimizer* optimizer_ = nullptr;
   bool told_ = false;       // true: which portion the next step is made of is known
   bool alone_ = false;      // true: the portion of the next step is pushed by itself

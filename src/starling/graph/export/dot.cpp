@@ -5,21 +5,13 @@
 #include <set>
 
 #include "starling/base/error.h"
+#include "starling/base/text.h"
 #include "starling/graph/export/naming.h"
 
 namespace starling::graph {
 namespace {
 
 constexpr std::size_t kMostAttributes = 40;
-
-std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out + '"';
-}
 
 // Tree of scopes with their nodes.
 struct Box {
@@ -34,9 +26,9 @@ class DotWriter {
   }
 
   std::string run(const std::string& title) {
-    line(0, "digraph " + quoted(title) + " {");
+    line(0, "digraph " + in_quotes(title) + " {");
     line(1, "graph [rankdir=TB, newrank=true, ranksep=0.35, nodesep=0.2, fontname=\"Helvetica\", fontsize=12, label=" +
-                quoted(title) + ", labelloc=t];");
+                in_quotes(title) + ", labelloc=t];");
     line(1, "node [fontname=\"Helvetica\", fontsize=10, height=0.3, margin=\"0.08,0.04\"];");
     line(1, "edge [fontname=\"Helvetica\", fontsize=8, fontcolor=\"#4b5563\", color=\"#6b7280\", arrowsize=0.6];");
     box(top_, "", 1);
@@ -69,8 +61,8 @@ class DotWriter {
     for (NodeId id : box.nodes) line(depth, node(id));
     for (const auto& [name, inner] : box.inner) {
       const std::string below = path.empty() ? name : path + "/" + name;
-      line(depth, "subgraph " + quoted("cluster_" + below) + " {");
-      line(depth + 1, "label=" + quoted(name) + "; style=\"rounded,filled\"; color=\"#9ca3af\"; fillcolor=\"" +
+      line(depth, "subgraph " + in_quotes("cluster_" + below) + " {");
+      line(depth + 1, "label=" + in_quotes(name) + "; style=\"rounded,filled\"; color=\"#9ca3af\"; fillcolor=\"" +
                           (depth % 2 == 1 ? "#f9fafb" : "#f3f4f6") + "\"; labeljust=l;");
       this->box(*inner, below, depth + 1);
       line(depth, "}");
@@ -93,12 +85,12 @@ class DotWriter {
     if (is_comm(node.lane)) style += ",dashed";
     return fmt::format("n{} [label={}, shape={}, style=\"{}\", fillcolor=\"{}\", tooltip={}];", id, label_text(label),
                        form(node), style, device_colour(node.device),
-                       quoted(fmt::format("{} on {}", names_.scope(id), to_string(node.device))));
+                       in_quotes(fmt::format("{} on {}", names_.scope(id), to_string(node.device))));
   }
 
   // Line breaks are Graphviz's own escape, so they are put in after quoting.
   static std::string label_text(const std::string& text) {
-    std::string out = quoted(text);
+    std::string out = in_quotes(text);
     for (auto at = out.find('\n'); at != std::string::npos; at = out.find('\n', at)) out.replace(at, 1, "\\n");
     return out;
   }
@@ -107,7 +99,7 @@ class DotWriter {
     const Node& node = graph_.node(id);
     for (ValueId in : node.in) {
       const Value& value = graph_.value(in);
-      line(1, fmt::format("n{} -> n{} [label={}];", value.node, id, quoted(to_string(value.type))));
+      line(1, fmt::format("n{} -> n{} [label={}];", value.node, id, in_quotes(to_string(value.type))));
     }
     for (NodeId first : node.after) line(1, fmt::format("n{} -> n{} [style=dashed, constraint=false];", first, id));
   }
@@ -116,7 +108,7 @@ class DotWriter {
     for (std::size_t i = 0; i < graph_.outputs.size(); ++i) {
       const Value& value = graph_.value(graph_.outputs[i]);
       line(1, fmt::format("out{} [label=\"output {}\", shape=house, style=filled, fillcolor=\"#fde68a\"];", i, i));
-      line(1, fmt::format("n{} -> out{} [label={}];", value.node, i, quoted(to_string(value.type))));
+      line(1, fmt::format("n{} -> out{} [label={}];", value.node, i, in_quotes(to_string(value.type))));
     }
   }
 
@@ -126,8 +118,8 @@ class DotWriter {
     for (const auto& node : graph_.nodes()) used[to_string(node.device)] = device_colour(node.device);
     if (used.size() < 2) return;
     for (const auto& [device, colour] : used)
-      line(1, fmt::format("{} [label={}, shape=plaintext, style=filled, fillcolor=\"{}\"];", quoted("device " + device),
-                          quoted(device), colour));
+      line(1, fmt::format("{} [label={}, shape=plaintext, style=filled, fillcolor=\"{}\"];",
+                          in_quotes("device " + device), in_quotes(device), colour));
   }
 
   const Graph& graph_;

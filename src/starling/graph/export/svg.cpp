@@ -5,7 +5,7 @@
 #include <set>
 
 #include "starling/base/error.h"
-#include "starling/graph/export/layered_layout.h"
+#include "starling/graph/export/layered_drawing.h"
 #include "starling/graph/export/naming.h"
 
 namespace starling::graph {
@@ -62,20 +62,20 @@ class SvgWriter {
 
   std::string run(const std::string& title) {
     for (const auto& one : drawn_) boxes_.push_back(size_of_box(one));
-    const LayeredLayout layout = layered_layout(boxes_, edges_);
+    const LayeredDrawing drawing = layered_drawing(boxes_, edges_);
     const auto legend = devices();
     const double top = kMargin + 2 * kLine + (legend.empty() ? 0 : kLine + kPad);
     const double title_width = kLetter * 1.3 * static_cast<double>(title.size());
     const double width =
-        std::max({layout.width, title_width, 240.0 * static_cast<double>(legend.size())}) + 2 * kMargin;
-    head(width, layout.height + top + kMargin, title, legend);
+        std::max({drawing.width, title_width, 240.0 * static_cast<double>(legend.size())}) + 2 * kMargin;
+    head(width, drawing.height + top + kMargin, title, legend);
     text_ += fmt::format("<g transform=\"translate({:.1f},{:.1f})\">\n", kMargin, top);
     for (bool far : {true, false}) {
       for (std::size_t e = 0; e < edges_.size(); ++e) {
-        if (layout.far[e] == far) curve(layout.routes[e], far, edge_texts_[e]);
+        if (drawing.far[e] == far) curve(drawing.routes[e], far, edge_texts_[e]);
       }
     }
-    for (std::size_t i = 0; i < drawn_.size(); ++i) box(drawn_[i], boxes_[i], layout.centres[i]);
+    for (std::size_t i = 0; i < drawn_.size(); ++i) box(drawn_[i], boxes_[i], drawing.centres[i]);
     return text_ + "</g>\n</svg>\n";
   }
 
@@ -132,7 +132,7 @@ class SvgWriter {
     return made;
   }
 
-  static LayoutBox size_of_box(const Drawn& drawn) {
+  static DrawnBox size_of_box(const Drawn& drawn) {
     std::size_t letters = 4;
     for (const auto& line : drawn.lines) letters = std::max(letters, line.size());
     return {static_cast<double>(letters) * kLetter + 4 * kPad,
@@ -191,7 +191,7 @@ class SvgWriter {
         w, h, round, drawn.colour, drawn.kind == "assign" ? 2 : 1, dashes);
   }
 
-  void box(const Drawn& drawn, const LayoutBox& size, Point centre) {
+  void box(const Drawn& drawn, const DrawnBox& size, Point centre) {
     text_ += fmt::format("<g class=\"n\" transform=\"translate({:.1f},{:.1f})\">", centre.x - size.width / 2,
                          centre.y - size.height / 2);
     if (!drawn.tooltip.empty()) text_ += "<title>" + escaped_xml(drawn.tooltip) + "</title>";
@@ -214,8 +214,8 @@ class SvgWriter {
   std::vector<int> box_of_;  // by node
   std::set<std::pair<int, int>> known_;
   std::vector<Drawn> drawn_;
-  std::vector<LayoutBox> boxes_;
-  std::vector<LayoutEdge> edges_;
+  std::vector<DrawnBox> boxes_;
+  std::vector<DrawnEdge> edges_;
   std::vector<std::string> edge_texts_;
   std::string text_;
 };

@@ -7,7 +7,7 @@
 
 namespace starling::graph {
 
-// SVG picture with a built-in layout: one box per node with its name, attributes, result types and scope; devices are
+// SVG picture drawn without help: one box per node with its name, attributes, result types and scope; devices are
 // colours. Tooltips show the rest.
 std::string to_svg(const Graph& graph, const std::string& title = "graph");
 

@@ -53,8 +53,8 @@ class Attention {
     for (const auto& gradient : match.gradients)
       first = first < 0 ? maker(gradient.value) : std::min(first, maker(gradient.value));
     if (first >= 0 && first < y) return;
-    for (const ValueId factor : {match.q.value, match.k.value}) {
-      if (!may_be_read_later(graph_, factor, match.scores, y)) return;
+    for (const ValueId operand : {match.q.value, match.k.value}) {
+      if (!may_be_read_later(graph_, operand, match.scores, y)) return;
     }
     planned_.push_back(std::make_unique<Planned>(Planned{match}));
     Planned& made = *planned_.back();
@@ -75,9 +75,9 @@ class Attention {
     return emit("transpose", {id}, op::TransposeAttrs{order}, like);
   }
 
-  ValueId value_of(const Factor& factor, NodeId like) {
-    const ValueId id = rewriter_.map(factor.value);
-    return factor.transposed ? transposed(id, like) : id;
+  ValueId value_of(const Multiplicand& from, NodeId like) {
+    const ValueId id = rewriter_.map(from.value);
+    return from.transposed ? transposed(id, like) : id;
   }
 
   void emit_forward(Planned& p) {

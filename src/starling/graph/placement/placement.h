@@ -57,7 +57,7 @@ struct ConstraintClasses {
 // not in the list, or two constraints contradict each other.
 ConstraintClasses find_classes(const Graph& graph, const PlacementOptions& options);
 
-// Other fixed facts. `supports` tells whether a device has a kernel for a node; null: all do.
+// Facts that placing does not change. `supports` tells whether a device has a kernel for a node; null: all do.
 struct PlacementFacts {
   int home = 0;  // device that receives the results
   std::function<bool(const Graph&, NodeId, const PlacedDevice&)> supports = nullptr;

@@ -41,7 +41,7 @@ struct ElementCode {
 std::string code_source(const ElementCode& code);
 Stage code_stage(const ElementCode& code, std::vector<Pointer> pointers);
 
-// The same with operands and results in their order.
+// Pointers to all operands, then all results, in their order.
 std::vector<Pointer> plain_pointers(std::size_t in, std::size_t out);
 std::unique_ptr<kernels::Plan> plan_code(const ElementCode& code);
 

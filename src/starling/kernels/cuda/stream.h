@@ -5,6 +5,7 @@
 
 #include "starling/kernels/cuda/device/real.h"
 #include "starling/kernels/kernel.h"
+#include "starling/kernels/launch_args.h"
 #include "starling/tensor/cuda/cuda_error.h"
 
 namespace starling::cuda {
@@ -14,14 +15,8 @@ inline cudaStream_t stream_of(const kernels::Launch& launch) {
   return static_cast<cudaStream_t>(launch.context.stream);
 }
 
-template <class T>
-const T* input(const kernels::Launch& launch, std::size_t i) {
-  return static_cast<const T*>(launch.in[i]);
-}
-template <class T>
-T* output(const kernels::Launch& launch, std::size_t i) {
-  return static_cast<T*>(launch.out[i]);
-}
+using kernels::input;
+using kernels::output;
 
 // Libraries refuse scratch that does not begin at a multiple of 256 bytes; a launch's does at one of 64.
 inline constexpr std::size_t kLibraryAlignment = 256;

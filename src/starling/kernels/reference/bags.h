@@ -6,15 +6,9 @@
 #include "starling/base/error.h"
 #include "starling/kernels/bags.h"
 #include "starling/kernels/reference/element.h"
+#include "starling/tensor/shape_parts.h"
 
 namespace starling::kernels::reference {
-
-// Elements per row: the product of all sizes but the first.
-inline std::int64_t row_size(const Shape& shape) {
-  std::int64_t size = 1;
-  for (int i = 1; i < shape.rank(); ++i) size *= shape[i];
-  return size;
-}
 
 // The index, which must lie in [low, rows).
 inline std::int64_t checked_index(const char* who, std::int64_t index, std::int64_t i, std::int64_t low,

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "starling/kernels/launch_args.h"
 #include "starling/kernels/reference/element.h"
 #include "starling/kernels/strides.h"
 #include "starling/ops/def/norm_view.h"
@@ -23,15 +24,6 @@ Shape shared_strides(const Shape& shape) {
   return strides;
 }
 Walk walk_of(const NormView& v) { return {contiguous_strides(v.x), shared_strides(v.stats), shared_strides(v.weight)}; }
-
-template <class T>
-const T* input(const Launch& launch, std::size_t i) {
-  return static_cast<const T*>(launch.in[i]);
-}
-template <class T>
-T* output(const Launch& launch, std::size_t i) {
-  return static_cast<T*>(launch.out[i]);
-}
 
 std::unique_ptr<Plan> plan_forward(const PlanRequest& request) {
   const NormView v = norm_view(request.op, {request.in[0].dtype, request.in[0].shape}, request.attrs);

@@ -4,18 +4,9 @@
 #include <utility>
 
 #include "starling/base/error.h"
+#include "starling/tensor/shape_parts.h"
 
 namespace starling::kernels::reference {
-namespace {
-
-Shape leading(Shape shape) {
-  shape.erase(shape.rank() - 1);
-  shape.erase(shape.rank() - 1);
-  return shape;
-}
-
-}  // namespace
-
 Product make_product(const ArgDesc& a, const ArgDesc& b, bool trans_a, bool trans_b) {
   const int ra = a.shape.rank(), rb = b.shape.rank();
   Product p;
@@ -26,9 +17,9 @@ Product make_product(const ArgDesc& a, const ArgDesc& b, bool trans_a, bool tran
   p.m = a.shape[trans_a ? ra - 1 : ra - 2];
   p.k = a.shape[trans_a ? ra - 2 : ra - 1];
   p.n = b.shape[trans_b ? rb - 2 : rb - 1];
-  p.batch = broadcast_shapes(leading(a.shape), leading(b.shape), "matmul");
-  p.batch_strides[0] = broadcast_strides(leading(a.shape), leading(a.strides), p.batch);
-  p.batch_strides[1] = broadcast_strides(leading(b.shape), leading(b.strides), p.batch);
+  p.batch = broadcast_shapes(stack_sizes(a.shape), stack_sizes(b.shape), "matmul");
+  p.batch_strides[0] = broadcast_strides(stack_sizes(a.shape), stack_sizes(a.strides), p.batch);
+  p.batch_strides[1] = broadcast_strides(stack_sizes(b.shape), stack_sizes(b.strides), p.batch);
   p.batch_strides[2] = contiguous_strides(p.batch);
   for (int i = 0; i < p.batch.rank(); ++i) p.batch_strides[2][i] *= p.m * p.n;
   return p;

@@ -2,8 +2,10 @@
 
 #include <cmath>
 
+#include "starling/kernels/kernel_table.h"
 #include "starling/kernels/recurrent_steps.h"
 #include "starling/kernels/reference/element.h"
+#include "starling/ops/def/rnn.h"
 
 namespace starling::kernels::reference {
 
@@ -76,5 +78,14 @@ std::unique_ptr<Plan> plan_recurrent(const PlanRequest& request, const Shape& st
 }
 
 inline double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
+
+// Adds the kernel of a layer whose attributes are op::LayerAttrs; the shape of its states is states(request).
+template <class Body, class States>
+void add_recurrent(KernelTable& table, const char* op, Body body, std::size_t lengths, States states) {
+  table.add(op, DeviceKind::cpu, kernel(Accepts::contiguous, [=](const PlanRequest& request) {
+              return plan_recurrent(request, states(request), request.attrs.as<op::LayerAttrs>().reverse, lengths,
+                                    body);
+            }));
+}
 
 }  // namespace starling::kernels::reference

@@ -3,6 +3,8 @@
 #include <bit>
 #include <charconv>
 
+#include "starling/base/text.h"
+
 namespace starling {
 namespace {
 
@@ -21,22 +23,13 @@ decltype(auto) with_kind(AttrKind kind, F&& f) {
   fail("[attrs] expected a known kind of attribute, got code {}", static_cast<int>(kind));
 }
 
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out + '"';
-}
-
 std::string print_value(std::int64_t v) { return std::to_string(v); }
 std::string print_value(double v) { return fmt::format("{}", v); }
 std::string print_value(bool v) { return v ? "true" : "false"; }
 std::string print_value(DType v) { return std::string(name(v)); }
 std::string print_value(const Shape& v) { return to_string(v); }
 std::string print_value(const Pair& v) { return fmt::format("[{}, {}]", v[0], v[1]); }
-std::string print_value(Symbol v) { return quoted(v.str()); }
+std::string print_value(Symbol v) { return in_quotes(v.str()); }
 
 template <class T>
 T parse_number(std::string_view text, std::string_view field) {

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "starling/base/error.h"
+#include "starling/base/text.h"
 #include "starling/ops/api/reduce.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
@@ -12,12 +13,6 @@
 
 namespace starling {
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
 
 // Removes and returns the text before the first `mark`, or all of it.
 std::string_view next_part(std::string_view& rest, char mark) {

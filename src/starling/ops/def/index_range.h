@@ -9,7 +9,7 @@ struct IndexRangeAttrs {
   std::int64_t size = 0;  // indices are in [0, size)
   bool ignores = false;   // `ignore_index` is allowed, too
   std::int64_t ignore_index = -100;
-  Symbol who{"embedding"};  // whose error it is, what they are called there, and how they are counted
+  Symbol who{"embedding"};  // words of the error: op, name of the indices, how they are counted
   Symbol what{"indices"};
   Symbol place{"at position"};
   static AttrFields fields() {

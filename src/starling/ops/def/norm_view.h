@@ -30,7 +30,7 @@ OpDef norm_forward(std::string name, std::string doc, const AttrType* attrs);
 OpDef norm_backward(std::string name, const AttrType* attrs);
 // Sample calls of the backward, from those of the forward.
 std::vector<OpCase> norm_backward_cases(const OpDef& backward, const std::vector<OpCase>& forward);
-// Both, added to the registry: `name` and `name`_backward, with sample calls of the backward made from `cases`.
+// Adds an op and its gradient, `name` and `name`_backward; sample calls of the backward are made from `cases`.
 void add_norm(OpRegistry& ops, const char* name, const char* doc, const AttrType* attrs,
               std::vector<OpCase> (*cases)());
 

@@ -6,11 +6,20 @@
 #include "starling/ops/def/loop_scope.h"
 
 namespace starling {
+
+// Calls so far by scope, whose path is interned.
+struct SiteTable {
+  std::unordered_map<const std::string*, std::int64_t> counts{};
+};
+
 namespace {
 
-using Counts = std::unordered_map<const std::string*, std::int64_t>;
-
-thread_local Counts counts;  // owned by the thread: scopes put their own in its place
+// Table of the innermost SiteCounts or SiteReplay; outside of them the thread's own, which is owned as a cache is.
+SiteTable& sites() {
+  thread_local SiteTable own;
+  SiteTable* innermost = thread_context().sites;
+  return innermost ? *innermost : own;
+}
 
 void set_scope(Symbol scope) { thread_context().scope = &scope.str(); }
 
@@ -28,7 +37,7 @@ Symbol current_scope() {
 
 std::int64_t next_random_site() {
   const Symbol scope = current_scope();
-  const auto call = counts[&scope.str()]++;
+  const auto call = sites().counts[&scope.str()]++;
   std::uint64_t hash = 1469598103934665603ull;
   for (char c : scope.str() + "#" + std::to_string(call))
     hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
@@ -37,26 +46,25 @@ std::int64_t next_random_site() {
 
 std::string next_control_name(std::string_view kind) {
   const Symbol path(current_scope().str() + "/" + std::string(kind));
-  return std::string(kind) + std::to_string(counts[&path.str()]++);
+  return std::string(kind) + std::to_string(sites().counts[&path.str()]++);
 }
 
-SiteCounts::SiteCounts() : before_(new Counts(std::move(counts))) { counts.clear(); }
-SiteCounts::~SiteCounts() {
-  auto* before = static_cast<Counts*>(before_);
-  counts = std::move(*before);
-  delete before;
+SiteCounts::SiteCounts() : own_(std::make_unique<SiteTable>()), before_(thread_context().sites) {
+  thread_context().sites = own_.get();
 }
-void SiteCounts::reset() { counts.clear(); }
+SiteCounts::~SiteCounts() { thread_context().sites = before_; }
+void SiteCounts::reset() { sites().counts.clear(); }
 
-SitePoint::SitePoint() : scope_(current_scope()), counts_(std::make_shared<const Counts>(counts)) {}
+SitePoint::SitePoint() : scope_(current_scope()), sites_(std::make_shared<const SiteTable>(sites())) {}
 
-SiteReplay::SiteReplay(const SitePoint& point) {
+SiteReplay::SiteReplay(const SitePoint& point)
+    : own_(std::make_unique<SiteTable>(*point.sites_)), scope_(current_scope()), before_(thread_context().sites) {
   set_scope(point.scope_);
-  counts = *static_cast<const Counts*>(point.counts_.get());
+  thread_context().sites = own_.get();
 }
 SiteReplay::~SiteReplay() {
-  set_scope(before_.scope_);
-  counts = *static_cast<const Counts*>(before_.counts_.get());
+  set_scope(scope_);
+  thread_context().sites = before_;
 }
 
 }  // namespace starling

@@ -8,6 +8,8 @@
 
 namespace starling {
 
+struct SiteTable;
+
 // Scope path of the model: modules push their names, tracers copy the path to nodes, and random ops derive their site
 // from it, so that random numbers are the same eager and compiled.
 class NameScope {
@@ -36,7 +38,8 @@ class SiteCounts {
   static void reset();
 
  private:
-  void* before_;
+  std::unique_ptr<SiteTable> own_;
+  SiteTable* before_;
 };
 
 // Snapshot of the scope and the counts. During the lifetime of a SiteReplay they continue from there: code run a second
@@ -48,7 +51,7 @@ class SitePoint {
  private:
   friend class SiteReplay;
   Symbol scope_;
-  std::shared_ptr<const void> counts_;
+  std::shared_ptr<const SiteTable> sites_;
 };
 
 class SiteReplay {
@@ -59,7 +62,9 @@ class SiteReplay {
   SiteReplay& operator=(const SiteReplay&) = delete;
 
  private:
-  SitePoint before_;
+  std::unique_ptr<SiteTable> own_;
+  Symbol scope_;
+  SiteTable* before_;
 };
 
 }  // namespace starling

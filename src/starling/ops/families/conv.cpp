@@ -5,21 +5,13 @@
 #include "starling/ops/api/reduce.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/apply_biased.h"
 #include "starling/ops/def/conv_geometry.h"
 #include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 
 namespace starling {
-namespace {
-
-Tensor apply_biased(const OpDef& op, const Tensor& x, const Tensor& weight, const Tensor& bias, const Attrs& attrs) {
-  if (bias.defined()) return apply1(op, {x, weight, bias}, attrs);
-  return apply1(op, {x, weight}, attrs);
-}
-
-}  // namespace
-
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const op::Conv1dAttrs& attrs) {
   return apply_biased(named_op<"conv1d">(), x, weight, bias, attrs);
 }

@@ -9,6 +9,7 @@
 #include "starling/ops/def/factors.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
+#include "starling/tensor/shape_parts.h"
 
 namespace starling {
 
@@ -89,16 +90,9 @@ MatrixSides sides(const InferCall& call, bool trans_a, bool trans_b) {
   return {m, n, ka};
 }
 
-Shape leading(const Shape& shape) {
-  Shape out = shape;
-  out.erase(out.rank() - 1);
-  out.erase(out.rank() - 1);
-  return out;
-}
-
 Types infer_product(const InferCall& call, bool trans_a, bool trans_b) {
   const auto [m, n, k] = sides(call, trans_a, trans_b);
-  Shape shape = broadcast_shapes(leading(call.in[0].shape), leading(call.in[1].shape), call.op.name.c_str());
+  Shape shape = broadcast_shapes(stack_sizes(call.in[0].shape), stack_sizes(call.in[1].shape), call.op.name.c_str());
   shape.push_back(m);
   shape.push_back(n);
   return {TensorType{call.in[0].dtype, shape}};

@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "starling/base/error.h"
+#include "starling/base/text.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/costs.h"
 #include "starling/ops/def/queue.h"
@@ -10,12 +11,6 @@
 
 namespace starling {
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
 
 TensorType parse_type(std::string_view text, const char* who) {
   const auto open = text.find('[');

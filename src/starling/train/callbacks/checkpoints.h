@@ -68,9 +68,9 @@ class Checkpoints final : public Callback {
   bool lowest_ = false;
   std::int64_t saved_step_ = -1;
   std::int64_t tried_step_ = -1;  // step of the last save, which may have failed
-  bool skipped_ = false;          // that save was left out, since the one before was still under way
+  bool skipped_ = false;          // true: the last save was left out, since the one before was still under way
   double tried_at_ = 0;           // time of the last save, by the run's clock
-  bool writes_ = true;            // this rank writes the files
+  bool writes_ = true;            // true: files are written by this rank
   std::int64_t due_step_ = -1;    // step of a due checkpoint that waits for the ranks to meet; -1: none
   bool epoch_ended_ = false;
   bool best_now_ = false;

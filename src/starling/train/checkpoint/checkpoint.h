@@ -55,7 +55,7 @@ class CheckpointFolder {
   // steps are left alone.
   Result<std::filesystem::path> save(const Checkpoint& checkpoint) const;
 
-  // The same in two parts (StreamedSave tells what each does): after the first the tensors may change, and at most
+  // save() in two parts (StreamedSave tells what each does): after the first the tensors may change, and at most
   // `most_copied` bytes of them are held until the second, which any thread may do.
   Result<train::StreamedSave> begin_save(const Checkpoint& checkpoint, std::uint64_t most_copied) const;
   Result<std::filesystem::path> finish_save(train::StreamedSave& save) const;

@@ -164,7 +164,7 @@ std::vector<std::string> job_errors(const ConfigNode& top);
 
 // The complete job with defaults filled in, by sections.
 OrderedJson job_json(const Job& job);
-// The same as a job file, without the options of the network that the data decides, which have no value yet.
+// The job as a file, without the options of the network that the data decides, which have no value yet.
 // read_job() reads it back to the same job.
 std::string to_yaml(const Job& job);
 

@@ -27,7 +27,7 @@ struct JobData {
 // Reads the files, as others were read before if told so. Throws if they are missing, saying what to do, and if a
 // transform cannot handle the samples.
 JobData load_job_data(const DataJob& job, const data::Reading& as = {});
-// As above; every error is a JobError that begins with the place of what it speaks of in the job file.
+// load_job_data() whose every error is a JobError that begins with the place of what it speaks of in the job file.
 JobData load_job_data(const Job& job, const data::Reading& as = {});
 
 // Samples of a job's source, cut into the parts that the job asks for.

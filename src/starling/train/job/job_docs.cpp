@@ -5,6 +5,7 @@
 #include <map>
 #include <vector>
 
+#include "starling/base/text.h"
 #include "starling/dist/codec/codec_kinds.h"
 #include "starling/train/job/job_sections.h"
 #include "starling/train/sweep/sweep_job.h"
@@ -36,18 +37,12 @@ namespace {
 
 using Plain = nlohmann::json;
 
-std::string cell(const std::string& text) {
-  std::string out;
-  for (const char c : text) out += c == '|' ? std::string("\\|") : std::string(1, c);
-  return out;
-}
-
 void write_rows(const std::string& prefix, const Settings& settings, const void* defaults, std::string& out) {
   for (const auto& setting : settings) {
     const Plain value = setting.value(defaults);
     const std::string shown = setting.required ? "must be given" : value.is_null() ? "none" : "`" + value.dump() + "`";
-    out += fmt::format("| `{}{}` | {} | {} | {} |\n", prefix, setting.key, cell(allowed_values(setting.schema)),
-                       cell(shown), cell(setting.doc));
+    out += fmt::format("| `{}{}` | {} | {} | {} |\n", prefix, setting.key,
+                       markdown_cell(allowed_values(setting.schema)), markdown_cell(shown), markdown_cell(setting.doc));
   }
 }
 
@@ -109,7 +104,7 @@ std::string kinds_table(const Kinds<Product>& kinds) {
       }
     }
     if (!also.empty()) also = fmt::format("{}shared options: {}", kind.doc.ends_with('.') ? " " : "; ", also);
-    own += fmt::format("| **{}** | | | | {}{} |\n", name, cell(kind.doc), also) + rows;
+    own += fmt::format("| **{}** | | | | {}{} |\n", name, markdown_cell(kind.doc), also) + rows;
   }
   if (shared.empty()) return own + "\n";
   own += std::string("\nShared options:\n\n") + kHead;
@@ -123,7 +118,7 @@ std::string nets_table() {
   for (const auto& [name, kind] : zoo::nets().all()) {
     std::string keys;
     for (const auto& setting : kind.settings) keys += (keys.empty() ? "" : ", ") + fmt::format("`{}`", setting.key);
-    out += fmt::format("| `{}` | {} | {} |\n", name, cell(kind.doc), keys);
+    out += fmt::format("| `{}` | {} | {} |\n", name, markdown_cell(kind.doc), keys);
   }
   return out + "\n";
 }

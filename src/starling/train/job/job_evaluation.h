@@ -10,7 +10,7 @@ namespace starling::train {
 // The part of a job's data that its evaluations use; empty if there is none.
 EvaluationData evaluation_data(const PreparedJob& prepared);
 
-// How evaluations read it: in order, without augmentation.
+// Loader of evaluations: reads that data in order, without augmentation.
 LoaderOptions evaluation_loader(const PreparedJob& prepared);
 std::unique_ptr<Loader> make_evaluation_loader(const PreparedJob& prepared);
 

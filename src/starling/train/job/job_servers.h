@@ -10,8 +10,8 @@ namespace starling::train {
 // process; the leader is the calling thread.
 TrainResult train_with_servers(const Job& job, const TrainOptions& options);
 
-// The same as one of several processes: the last distribute.servers ranks are servers, the others workers, and the
-// first of them leads.
+// Runs this process's part of such a job of several processes: the last distribute.servers ranks are servers, the
+// others workers, and the first of them leads.
 TrainResult train_with_servers(const Job& job, const TrainOptions& options, const Processes& others);
 
 // Role of a rank in a job with so many workers: "leader", "worker 1", "server 0".

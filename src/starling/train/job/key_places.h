@@ -19,7 +19,7 @@ struct KeyPath {
 // job that is nothing yet those of a job without choices.
 std::vector<KeyPath> places_of(const std::string& key, const ConfigNode& top);
 
-// The same for settings of exactly that name.
+// Places where settings of exactly that name belong.
 std::vector<KeyPath> places_named(const std::string& key, const ConfigNode& top);
 
 // " (did you mean 'epochs' below 'train:'?)" for a key in the wrong section of a job, or set in one; " (an option of

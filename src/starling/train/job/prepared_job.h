@@ -28,10 +28,10 @@ struct PreparedJob {
 // Throws if files are missing, and a JobError if network, data and objective do not fit together, saying what was
 // expected and given. Seeds the default generator with the job's seed.
 PreparedJob prepare_job(const Job& job);
-// As above, with data read before, which ranks of one process share.
+// prepare_job() with data that was read before, which ranks of one process share.
 PreparedJob prepare_job(const Job& job, JobData data);
-// As above, with a network of the program's own in place of the job's `model`, initialised by the program. Token ids
-// stay what they are, other samples become numbers; the objective follows from the data unless the job names one.
+// prepare_job() with a network of the program's own in place of the job's `model`, initialised by the program. Token
+// ids stay what they are, other samples become numbers; the objective follows from the data unless the job names one.
 PreparedJob prepare_job(const Job& job, JobData data, const std::shared_ptr<nn::Module>& own);
 
 // The chosen metrics (none: the objective's), reported as test_<name> or valid_<name>.

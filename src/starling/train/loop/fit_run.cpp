@@ -7,6 +7,7 @@
 #include <ostream>
 #include <utility>
 
+#include "starling/base/clock.h"
 #include "starling/base/error.h"
 #include "starling/graph/printer.h"
 #include "starling/ops/api/random.h"
@@ -17,22 +18,18 @@
 namespace starling::train {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr double kLossMemory = 0.98;  // decay of the loss shown in the progress line
 
 constexpr int kMostSkipped = 50;  // consecutive skipped steps before giving up
 
 constexpr double kLowestScale = 1.0 / 16384;  // smallest f16 loss scale; below, the network itself overflows
 
-double steady_seconds() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
-
 double unix_seconds() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return static_cast<double>(std::chrono::duration_cast<std::chrono::milliseconds>(now).count()) / 1000;
 }
 
-double seconds_between(Clock::time_point start, Clock::time_point end) {
+double seconds_between(SteadyClock::time_point start, SteadyClock::time_point end) {
   return std::chrono::duration<double>(end - start).count();
 }
 
@@ -225,9 +222,9 @@ void FitRun::run_epoch() {
 }
 
 const Batch* FitRun::next_batch() {
-  const auto asked = Clock::now();
+  const auto asked = SteadyClock::now();
   const Batch* batch = feed_.next();
-  report_.wait_seconds += seconds_between(asked, Clock::now());
+  report_.wait_seconds += seconds_between(asked, SteadyClock::now());
   return batch;
 }
 
@@ -235,7 +232,7 @@ const Batch* FitRun::next_batch() {
 // update uses the batches so far.
 bool FitRun::run_step() {
   if (parts_.pool) return run_workers_step();
-  const auto start = Clock::now();
+  const auto start = SteadyClock::now();
   report_ = {};
   given_rows_ = 0;
   std::int64_t made = 0;
@@ -258,7 +255,7 @@ bool FitRun::run_step() {
     state_.position = feed_.position();
   }
   take(left_out_ ? parts_.programs.leave_out(made) : parts_.programs.end());
-  report_.seconds = seconds_between(start, Clock::now());
+  report_.seconds = seconds_between(start, SteadyClock::now());
   state_.seconds += report_.seconds;
   state_.wait_seconds += report_.wait_seconds;
   note_.stats.seconds += report_.seconds;

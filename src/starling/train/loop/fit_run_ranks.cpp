@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "starling/base/clock.h"
 #include "starling/base/error.h"
 #include "starling/base/mapped_guard.h"
 #include "starling/ops/api/binary.h"
@@ -18,10 +19,6 @@ namespace {
 // Steps that ranks of an asynchronous strategy may be apart before the faster ones wait for notes of the others.
 // Collectives inside programs keep ranks together anyway.
 constexpr std::size_t kApart = 16;
-
-double steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // Replaces tensors by those of the same names.
 void put_in_place(const std::vector<NamedTensor>& better, std::vector<NamedTensor>& tensors) {

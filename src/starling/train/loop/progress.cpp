@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "starling/base/clock.h"
 #include "starling/base/error.h"
 #include "starling/base/nearest.h"
 #include "starling/base/wrap.h"
@@ -24,10 +25,6 @@ constexpr double kRedrawEvery = 0.1;  // seconds
 constexpr double kRateMemory = 3.0;   // seconds over which the rate is smoothed
 constexpr int kLongBar = 20;          // characters
 constexpr int kShortBar = 6;
-
-double steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 int terminal_columns() {
   winsize size{};

@@ -7,6 +7,7 @@
 #include <limits>
 #include <mutex>
 
+#include "starling/base/as_double.h"
 #include "starling/base/parallel.h"
 #include "starling/data/formats/host_bytes.h"
 
@@ -27,15 +28,6 @@ std::vector<double> make_limits() {
   limits.insert(limits.end(), positive.begin(), positive.end());
   limits.push_back(std::numeric_limits<double>::max());
   return limits;
-}
-
-template <class T>
-double as_double(T value) {
-  if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
-    return value.to_float();
-  } else {
-    return static_cast<double>(value);
-  }
 }
 
 std::size_t key_of(double value) { return std::bit_cast<std::uint32_t>(static_cast<float>(value)) >> kKeyShift; }

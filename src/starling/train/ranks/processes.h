@@ -27,7 +27,7 @@ struct Processes {
   // Tells the supervision what this process is for the others: its name in messages ("server 1"), and whether they go
   // on without it.
   std::function<void(const std::string& role, bool spare)> take_role{};
-  std::function<std::string()> finding{};  // what the supervision has found; empty: nothing so far
+  std::function<std::string()> finding{};  // text of the supervision's finding; empty: none so far
 };
 
 struct JoinOptions {

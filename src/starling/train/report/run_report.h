@@ -10,7 +10,7 @@
 
 namespace starling::train {
 
-// All that a page about a run shows.
+// Content of the page about a run.
 struct RunReport {
   std::string name{};
   RunRecord record{};

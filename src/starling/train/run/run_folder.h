@@ -5,7 +5,8 @@
 
 namespace starling::train {
 
-// Why a folder cannot be made or written in; empty if it can. Leaves nothing behind: what is made to try it goes again.
+// Reason why a folder cannot be made or written in; empty if it can. Leaves nothing behind: what is made to try it goes
+// again.
 std::string folder_obstacle(const std::filesystem::path& folder);
 
 // Message for a run that cannot have the folder.

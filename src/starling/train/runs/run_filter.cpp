@@ -10,6 +10,7 @@
 #include "starling/base/error.h"
 #include "starling/base/glob.h"
 #include "starling/base/nearest.h"
+#include "starling/base/text.h"
 
 namespace starling::train {
 namespace {
@@ -18,11 +19,6 @@ std::optional<double> number_in(const std::string& text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc{} && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
-}
-
-std::string trimmed(const std::string& text) {
-  const auto begin = text.find_first_not_of(' ');
-  return begin == std::string::npos ? "" : text.substr(begin, text.find_last_not_of(' ') - begin + 1);
 }
 
 bool compares(const std::string& op, double a, double b) {

@@ -16,7 +16,7 @@ class TrialProcess {
   TrialProcess(const std::vector<std::string>& command, const std::filesystem::path& folder);
 
   bool ended();  // takes its output; never blocks
-  // Why it failed: the last line that it wrote to standard error; empty if it ended well.
+  // Reason of a failure: the last line written to standard error; empty if the trial ended well.
   std::string error() const;
   void stop() { child_.signal(SIGINT); }  // asks it to save and end
   void kill() { child_.signal(SIGKILL); }

@@ -50,7 +50,7 @@ class LeaderLine final : public data::Portions {
   struct Terms {
     double lr = 0;
     std::int64_t clock = 0;  // steps of the worker that had made most of them
-    bool alone = false;      // it is pushed by itself
+    bool alone = false;      // true: the portion is pushed by itself
   };
   Terms terms(std::int64_t portion);  // of a portion that next() gave; call once for each
   PortionAnswer::Kind why();          // the loader's batch was null: pause or end; call once for each

@@ -76,8 +76,8 @@ class PortionQueue {
   void allow(std::int64_t portions);  // no more than these are handed out until more are allowed
   // Sums of the next complete step; nullopt: none in this time.
   std::optional<PortionStep> take_step(std::chrono::milliseconds wait);
-  // Nothing more is handed out once the step begun is complete, and every worker is told to settle. True when all have
-  // done what they had and have settled; false: not within this time.
+  // Ends handing out once the step begun is complete; every worker is told to settle. True when all have done
+  // what they had and have settled; false: not within this time.
   bool pause(std::chrono::milliseconds wait);
   void resume();
   void finish();                              // every worker that asks is told that the run is over

@@ -3,14 +3,11 @@
 #include <chrono>
 #include <cmath>
 
+#include "starling/base/clock.h"
 #include "starling/ops/api/random.h"
 
 namespace starling::train {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 dist::TrainedState trained_state(const WorkerParts& parts) {
   dist::TrainedState state{.rule = &parts.optimizer};
@@ -41,7 +38,7 @@ class WorkerLoop {
 
   void run(Loader& loader) {
     while (true) {
-      const auto asked = Clock::now();
+      const auto asked = SteadyClock::now();
       const Batch* batch = loader.next();
       const double waited = seconds_since(asked);
       if (batch == nullptr) {

@@ -25,7 +25,7 @@ struct SharedWorldOptions {
   // Address space reserved for each rank's arena, an upper bound of its content; pages are taken as they are used. 0:
   // the memory of the machine. Rank 0's value counts.
   std::size_t arena_bytes = 0;
-  // Only of make_shared_comms: ranks touch each other's whole memory where it lies. Nothing is staged, and the
+  // Option of make_shared_comms alone: ranks touch each other's whole memory where it lies. Nothing is staged, and the
   // communicators offer no arena, as none is needed.
   bool whole_process = false;
 };
@@ -37,7 +37,7 @@ struct SharedWorldOptions {
 // uses (with_prefix).
 std::unique_ptr<Comm> make_shared_comm(Store& store, int rank, int world, const SharedWorldOptions& options = {});
 
-// Same with ranks that are threads of this process: element r is for the thread of rank r.
+// Communicators of ranks that are threads of this process: element r is for the thread of rank r.
 std::vector<std::unique_ptr<Comm>> make_shared_comms(int world, const SharedWorldOptions& options = {});
 
 }  // namespace starling

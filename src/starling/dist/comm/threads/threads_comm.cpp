@@ -4,29 +4,14 @@
 #include <thread>
 
 #include "starling/base/error.h"
+#include "starling/base/first_error.h"
 #include "starling/base/make_thread.h"
 #include "starling/dist/comm/shared/shared_comm.h"
 
 namespace starling {
 namespace {
 
-// Keeps the first failure: the errors of other ranks only follow from it.
-class FirstFailure {
- public:
-  void capture() {
-    std::scoped_lock lock(mutex_);
-    if (!error_) error_ = std::current_exception();
-  }
-  void rethrow() const {
-    if (error_) std::rethrow_exception(error_);
-  }
-
- private:
-  std::mutex mutex_;
-  std::exception_ptr error_;
-};
-
-void run_rank(Comm& comm, FunctionRef<void(Comm&)> body, FirstFailure& failure) {
+void run_rank(Comm& comm, FunctionRef<void(Comm&)> body, FirstError& failure) {
   try {
     body(comm);
   } catch (const std::exception& error) {
@@ -52,7 +37,7 @@ std::vector<std::unique_ptr<Comm>> make_thread_comms(int world, const ThreadWorl
 }
 
 void run_ranks(std::span<const std::unique_ptr<Comm>> comms, FunctionRef<void(Comm&)> body) {
-  FirstFailure failure;
+  FirstError failure;
   std::vector<std::jthread> threads;
   for (const auto& comm : comms) {
     const ThreadContext as_rank{.rank = comm->rank()};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "starling/base/clock.h"
 #include "starling/base/error.h"
 #include "starling/dist/comm/reduce.h"
 #include "starling/dist/comm/transport/progress_engine.h"
@@ -13,8 +14,6 @@ namespace {
 constexpr std::size_t kSmall = 8, kLarge = 128 * 1024;
 constexpr int kSmallTimes = 15, kLargeTimes = 5, kBurst = 4;
 constexpr double kLeast = 1e-12;  // seconds: lower bound of any cost
-
-double seconds_since(CommTime start) { return std::chrono::duration<double>(CommClock::now() - start).count(); }
 
 template <class Body>
 double median_of(int times, Body body) {

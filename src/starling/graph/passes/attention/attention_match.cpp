@@ -154,25 +154,25 @@ class Matcher {
     return std::equal(a.begin(), a.end() - 2, b.begin());
   }
 
-  // Matches the factors of the scores, the product with v, and its gradient for v.
+  // Matches the multiplicands of the scores, the product with v, and its gradient for v.
   bool read_products() {
-    const Factors scores = factors_of(graph_, graph_.node(found_.scores));
+    const Multiplicands scores = multiplicands_of(graph_, graph_.node(found_.scores));
     found_.q = scores.a;
     found_.k = scores.b.flipped();
     const ValueId p = graph_.node(softmax_).out[0];
     std::vector<NodeId> products, others;
     readers(p, products, others);
     for (NodeId id : products) {
-      const auto [a, b] = factors_of(graph_, graph_.node(id));
+      const auto [a, b] = multiplicands_of(graph_, graph_.node(id));
       const ValueId out = graph_.node(id).out[0];
-      if (a == Factor{p, false} && b.value != p) {
+      if (a == Multiplicand{p, false} && b.value != p) {
         if (found_.y >= 0) return false;
         found_.y = out;
         found_.v = b;
-      } else if (a == Factor{p, true} && b.value != p) {
+      } else if (a == Multiplicand{p, true} && b.value != p) {
         if (!note_dy(b)) return false;
         found_.gradients.push_back({out, 2, false});
-      } else if (b == Factor{p, false} && a.value != p) {
+      } else if (b == Multiplicand{p, false} && a.value != p) {
         if (!note_dy(a.flipped())) return false;
         found_.gradients.push_back({out, 2, true});
       } else {
@@ -188,7 +188,7 @@ class Matcher {
     return true;
   }
 
-  bool note_dy(const Factor& dy) {
+  bool note_dy(const Multiplicand& dy) {
     if (found_.dy.value >= 0 && !(found_.dy == dy)) return false;
     found_.dy = dy;
     return same_leading(dy.value);
@@ -201,7 +201,7 @@ class Matcher {
     const ValueId p = graph_.node(softmax_).out[0];
     if (!is_op(back, "softmax_backward") || !usable(back) || back.in[1] != p || back.in[0] == p) return false;
     const Node& dp = maker(back.in[0]);
-    const auto [a, b] = factors_of(graph_, dp);
+    const auto [a, b] = multiplicands_of(graph_, dp);
     if (!is_op(dp, "matmul") || !usable(dp) || !only_reader(back.in[0], softmax_backward_)) return false;
     if (!(b == found_.v.flipped()) || !note_dy(a)) return false;
     found_.backward_at = graph_.value(back.in[0]).node;
@@ -209,7 +209,7 @@ class Matcher {
     for (const auto& step : steps_) {
       if (step.kind == Step::Kind::hide && !descend_hiding(step, at)) return false;
     }
-    return descend_scales(at) && read_factor_gradients(at);
+    return descend_scales(at) && read_multiplicand_gradients(at);
   }
 
   bool descend_hiding(const Step& step, ValueId& at) const {
@@ -246,21 +246,21 @@ class Matcher {
   }
 
   // dq = ds·k and dk = dsᵀ·q, or the transposes of both.
-  bool read_factor_gradients(ValueId ds) {
+  bool read_multiplicand_gradients(ValueId ds) {
     std::vector<NodeId> products, others;
     readers(ds, products, others);
     if (!others.empty() || uses_.is_output(ds)) return false;
     for (NodeId id : products) {
-      const auto [a, b] = factors_of(graph_, graph_.node(id));
+      const auto [a, b] = multiplicands_of(graph_, graph_.node(id));
       const ValueId out = graph_.node(id).out[0];
       if (!same_leading(out)) return false;
-      if (a == Factor{ds, false} && b == found_.k)
+      if (a == Multiplicand{ds, false} && b == found_.k)
         found_.gradients.push_back({out, 0, false});
-      else if (b == Factor{ds, true} && a == found_.k.flipped())
+      else if (b == Multiplicand{ds, true} && a == found_.k.flipped())
         found_.gradients.push_back({out, 0, true});
-      else if (a == Factor{ds, true} && b == found_.q)
+      else if (a == Multiplicand{ds, true} && b == found_.q)
         found_.gradients.push_back({out, 1, false});
-      else if (b == Factor{ds, false} && a == found_.q.flipped())
+      else if (b == Multiplicand{ds, false} && a == found_.q.flipped())
         found_.gradients.push_back({out, 1, true});
       else
         return false;

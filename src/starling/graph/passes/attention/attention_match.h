@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "starling/graph/match.h"
-#include "starling/graph/passes/scales/factors.h"
+#include "starling/graph/passes/attention/multiplicand.h"
 #include "starling/ops/api/attention.h"
 #include "starling/ops/def/attention.h"
 
@@ -13,7 +13,7 @@ namespace starling::graph {
 // Attention written out in basic ops: softmax of the scores q·kᵀ, scaled and masked, times v; in a training step also
 // its backward pass. Everything between q, k, v and the results has no other readers.
 struct AttentionMatch {
-  Factor q, k, v;  // [.., l, d], [.., s, d], [.., s, dv] after the transposes they carry
+  Multiplicand q, k, v;  // [.., l, d], [.., s, d], [.., s, dv] after the transposes they carry
   ValueId mask = -1;
   bool mask_hides = false;  // true: a bool mask marks hidden keys, not visible ones
   op::AttentionAttrs attrs;
@@ -21,14 +21,14 @@ struct AttentionMatch {
   NodeId scores = -1;  // the product q·kᵀ
   ValueId y = -1;
 
-  // Gradients of the factors: values of the graph that are dq, dk or dv, or their transposes.
+  // Gradients of the multiplicands: values of the graph that are dq, dk or dv, or their transposes.
   struct Gradient {
     ValueId value = -1;
     int of = 0;  // 0: q, 1: k, 2: v
     bool transposed = false;
   };
   std::vector<Gradient> gradients;
-  Factor dy;                // gradient of y; empty without a backward pass
+  Multiplicand dy;          // gradient of y; empty without a backward pass
   NodeId backward_at = -1;  // product dy·vᵀ, if there is one
 };
 

@@ -56,7 +56,7 @@ class Partitioner {
   struct Fallback {
     std::string op, scope;
     Layout layout;    // of the operand
-    TensorType from;  // its type, and that of the result, in the program that was given
+    TensorType from;  // type of the operand, `to` that of the result, in the program that was given
     TensorType to;
   };
   const std::vector<Fallback>& fallbacks() const { return fallbacks_; }

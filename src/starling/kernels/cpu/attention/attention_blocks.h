@@ -13,7 +13,7 @@ constexpr std::int64_t kQueryBlock = 64;
 constexpr std::int64_t kKeyBlock = 256;
 // Rows that share one limit under a causal mask: scores above the diagonal are computed only within these.
 constexpr std::int64_t kCausalRows = 16;
-// Not a power of two, since columns of the scores are read too.
+// Floats between rows of the scores: no power of two, since columns are read too.
 constexpr std::int64_t kScoreStride = kKeyBlock + 16;
 
 constexpr std::int64_t attention_padded(std::int64_t n, std::int64_t unit = 16) { return (n + unit - 1) / unit * unit; }

@@ -5,6 +5,7 @@
 #include <hwy/foreach_target.h>
 
 #include "starling/kernels/cpu/simd/erf-inl.h"
+#include "starling/kernels/cpu/simd/fns.h"
 #include "starling/kernels/cpu/simd/map-inl.h"
 #include "starling/kernels/cpu/simd/math-inl.h"
 
@@ -258,12 +259,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace starling::kernels {
-namespace {
-HWY_EXPORT(add_blocks);
-}  // namespace
-
-void register_block_activation(BlockTable& table);
-void register_block_activation(BlockTable& table) { HWY_DYNAMIC_DISPATCH(add_blocks)(table); }
-
+STARLING_REGISTER_BLOCKS(activation, add_blocks);
 }  // namespace starling::kernels
 #endif

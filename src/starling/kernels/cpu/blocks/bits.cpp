@@ -4,6 +4,7 @@
 #define HWY_TARGET_INCLUDE "starling/kernels/cpu/blocks/bits.cpp"
 #include <hwy/foreach_target.h>
 
+#include "starling/kernels/cpu/simd/fns.h"
 #include "starling/kernels/cpu/simd/map-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -119,12 +120,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace starling::kernels {
-namespace {
-HWY_EXPORT(add_blocks);
-}  // namespace
-
-void register_block_bits(BlockTable& table);
-void register_block_bits(BlockTable& table) { HWY_DYNAMIC_DISPATCH(add_blocks)(table); }
-
+STARLING_REGISTER_BLOCKS(bits, add_blocks);
 }  // namespace starling::kernels
 #endif

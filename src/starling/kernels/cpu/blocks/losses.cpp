@@ -4,6 +4,7 @@
 #define HWY_TARGET_INCLUDE "starling/kernels/cpu/blocks/losses.cpp"
 #include <hwy/foreach_target.h>
 
+#include "starling/kernels/cpu/simd/fns.h"
 #include "starling/kernels/cpu/simd/map-inl.h"
 #include "starling/kernels/cpu/simd/math-inl.h"
 
@@ -96,12 +97,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace starling::kernels {
-namespace {
-HWY_EXPORT(add_losses);
-}  // namespace
-
-void register_block_losses(BlockTable& table);
-void register_block_losses(BlockTable& table) { HWY_DYNAMIC_DISPATCH(add_losses)(table); }
-
+STARLING_REGISTER_BLOCKS(losses, add_losses);
 }  // namespace starling::kernels
 #endif

@@ -4,6 +4,7 @@
 #define HWY_TARGET_INCLUDE "starling/kernels/cpu/blocks/masked.cpp"
 #include <hwy/foreach_target.h>
 
+#include "starling/kernels/cpu/simd/fns.h"
 #include "starling/kernels/cpu/simd/map-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -29,12 +30,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace starling::kernels {
-namespace {
-HWY_EXPORT(add_masked);
-}  // namespace
-
-void register_block_masked(BlockTable& table);
-void register_block_masked(BlockTable& table) { HWY_DYNAMIC_DISPATCH(add_masked)(table); }
-
+STARLING_REGISTER_BLOCKS(masked, add_masked);
 }  // namespace starling::kernels
 #endif

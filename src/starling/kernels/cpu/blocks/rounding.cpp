@@ -4,6 +4,7 @@
 #define HWY_TARGET_INCLUDE "starling/kernels/cpu/blocks/rounding.cpp"
 #include <hwy/foreach_target.h>
 
+#include "starling/kernels/cpu/simd/fns.h"
 #include "starling/kernels/cpu/simd/map-inl.h"
 #include "starling/kernels/cpu/simd/power-inl.h"
 
@@ -98,12 +99,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace starling::kernels {
-namespace {
-HWY_EXPORT(add_blocks);
-}  // namespace
-
-void register_block_rounding(BlockTable& table);
-void register_block_rounding(BlockTable& table) { HWY_DYNAMIC_DISPATCH(add_blocks)(table); }
-
+STARLING_REGISTER_BLOCKS(rounding, add_blocks);
 }  // namespace starling::kernels
 #endif

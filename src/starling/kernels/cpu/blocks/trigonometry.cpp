@@ -4,6 +4,7 @@
 #define HWY_TARGET_INCLUDE "starling/kernels/cpu/blocks/trigonometry.cpp"
 #include <hwy/foreach_target.h>
 
+#include "starling/kernels/cpu/simd/fns.h"
 #include "starling/kernels/cpu/simd/map-inl.h"
 #include "starling/kernels/cpu/simd/trig-inl.h"
 
@@ -72,12 +73,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace starling::kernels {
-namespace {
-HWY_EXPORT(add_blocks);
-}  // namespace
-
-void register_block_trigonometry(BlockTable& table);
-void register_block_trigonometry(BlockTable& table) { HWY_DYNAMIC_DISPATCH(add_blocks)(table); }
-
+STARLING_REGISTER_BLOCKS(trigonometry, add_blocks);
 }  // namespace starling::kernels
 #endif

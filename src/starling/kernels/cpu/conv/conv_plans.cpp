@@ -54,7 +54,7 @@ std::unique_ptr<Plan> depthwise_data(const PlanRequest& request, const ConvGeome
   DepthwiseConv conv(image_shape(g), request.threads);
   const std::size_t bytes = conv.scratch_bytes();
   return make_plan(bytes, [conv = std::move(conv)](const Launch& l) {
-    conv.backward_data(operand<float>(l, 0), operand<float>(l, 1), result<float>(l), l.scratch);
+    conv.backward_data(input<float>(l, 0), input<float>(l, 1), output<float>(l), l.scratch);
   });
 }
 
@@ -64,7 +64,7 @@ std::unique_ptr<Plan> winograd_data(const PlanRequest& request, const ConvGeomet
   const Conv2dShape shape = image_shape(g);
   return make_plan(winograd_backward_data_scratch(shape, *scheme, request.threads),
                    [shape, scheme = *scheme, threads = request.threads](const Launch& l) {
-                     winograd_backward_data(shape, scheme, operand<float>(l, 0), operand<float>(l, 1), result<float>(l),
+                     winograd_backward_data(shape, scheme, input<float>(l, 0), input<float>(l, 1), output<float>(l),
                                             l.scratch, threads);
                    });
 }
@@ -74,7 +74,7 @@ std::unique_ptr<Plan> panels_data(const PlanRequest& request, const ConvGeometry
   PanelConv conv(image_shape(g), PanelConv::Pass::data, request.threads);
   const std::size_t bytes = conv.scratch_bytes();
   return make_plan(bytes, [conv = std::move(conv)](const Launch& l) {
-    conv.backward_data(operand<float>(l, 0), operand<float>(l, 1), result<float>(l), l.scratch);
+    conv.backward_data(input<float>(l, 0), input<float>(l, 1), output<float>(l), l.scratch);
   });
 }
 
@@ -84,7 +84,7 @@ template <class T>
 std::unique_ptr<Plan> make_columns_data(const ConvGeometry& g, int threads) {
   const ColumnConv<T> conv(g, ColumnConv<T>::Pass::data, threads);
   return make_plan(conv.scratch_bytes(), [=](const Launch& l) {
-    conv.backward_data(operand<T>(l, 0), operand<T>(l, 1), result<T>(l), l.scratch);
+    conv.backward_data(input<T>(l, 0), input<T>(l, 1), output<T>(l), l.scratch);
   });
 }
 
@@ -97,8 +97,8 @@ std::unique_ptr<Plan> make_with_bias(std::unique_ptr<Plan> plan, const ConvGeome
     const std::int64_t grain = std::max<std::int64_t>(1, 32 * 1024 / std::max<std::int64_t>(1, plane));
     parallel_for(g.x[0] * g.x[1], grain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t p = begin; p < end; ++p) {
-        const T value = operand<T>(l, 2)[p % g.x[1]];
-        T* at = result<T>(l) + p * plane;
+        const T value = input<T>(l, 2)[p % g.x[1]];
+        T* at = output<T>(l) + p * plane;
         for (std::int64_t i = 0; i < plane; ++i) at[i] += value;
       }
     });
@@ -116,7 +116,7 @@ std::unique_ptr<Plan> columns_data(const PlanRequest& request, const ConvGeometr
   const Conv2dShape shape = image_shape(g);
   return make_plan(
       conv2d_backward_data_scratch(shape, request.threads), [shape, threads = request.threads](const Launch& l) {
-        conv2d_backward_data(shape, operand<float>(l, 0), operand<float>(l, 1), result<float>(l), l.scratch, threads);
+        conv2d_backward_data(shape, input<float>(l, 0), input<float>(l, 1), output<float>(l), l.scratch, threads);
       });
 }
 

@@ -4,20 +4,12 @@
 #include "starling/kernels/cpu/conv/conv_shape.h"
 #include "starling/kernels/cpu/conv/conv_winograd.h"
 #include "starling/kernels/kernel.h"
+#include "starling/kernels/launch_args.h"
 #include "starling/ops/def/conv_geometry.h"
 
 namespace starling::kernels::conv_plans {
 
 // Helpers shared by the plans of convolutions and transposed convolutions.
-template <class T>
-const T* operand(const Launch& launch, std::size_t i) {
-  return static_cast<const T*>(launch.in[i]);
-}
-template <class T>
-T* result(const Launch& launch) {
-  return static_cast<T*>(launch.out[0]);
-}
-
 inline bool has_work(const ConvGeometry& g) { return g.x.numel() > 0 && g.y.numel() > 0 && g.w.numel() > 0; }
 
 // True if the f32 kernels for 2-d images apply. Long 1-d lines are better split into ranges.

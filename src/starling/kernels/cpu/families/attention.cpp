@@ -3,12 +3,10 @@
 #include <algorithm>
 
 #include "starling/kernels/kernel_table.h"
+#include "starling/kernels/launch_args.h"
 
 namespace starling::kernels {
 namespace {
-
-const float* operand(const Launch& launch, std::size_t i) { return static_cast<const float*>(launch.in[i]); }
-float* result(const Launch& launch, std::size_t i) { return static_cast<float*>(launch.out[i]); }
 
 // True if rows are contiguous; queries, keys and values may be slices of a wider matrix.
 bool rows_are_dense(std::span<const ArgDesc> args) {
@@ -21,8 +19,9 @@ std::unique_ptr<Plan> plan_forward(const PlanRequest& request) {
   const int threads = attention_threads(s, request.threads);
   return make_plan(attention_forward_scratch(s, threads), [s, threads](const Launch& l) {
     const void* mask = s.mask == AttentionShape::Mask::none ? nullptr : l.in[3];
-    attention_forward({s, operand(l, 0), operand(l, 1), operand(l, 2), mask, result(l, 0), result(l, 1)}, l.scratch,
-                      threads);
+    attention_forward(
+        {s, input<float>(l, 0), input<float>(l, 1), input<float>(l, 2), mask, output<float>(l, 0), output<float>(l, 1)},
+        l.scratch, threads);
   });
 }
 
@@ -37,9 +36,10 @@ std::unique_ptr<Plan> plan_backward(const PlanRequest& request) {
   const int threads = attention_threads(s, request.threads);
   return make_plan(attention_backward_scratch(s, threads), [s, threads](const Launch& l) {
     const void* mask = s.mask == AttentionShape::Mask::none ? nullptr : l.in[7];
-    attention_backward({s, operand(l, 0), operand(l, 1), operand(l, 2), operand(l, 3), operand(l, 4), operand(l, 5),
-                        operand(l, 6), mask, result(l, 0), result(l, 1), result(l, 2)},
-                       l.scratch, threads);
+    attention_backward(
+        {s, input<float>(l, 0), input<float>(l, 1), input<float>(l, 2), input<float>(l, 3), input<float>(l, 4),
+         input<float>(l, 5), input<float>(l, 6), mask, output<float>(l, 0), output<float>(l, 1), output<float>(l, 2)},
+        l.scratch, threads);
   });
 }
 

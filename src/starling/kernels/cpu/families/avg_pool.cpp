@@ -9,7 +9,7 @@ namespace {
 std::unique_ptr<Plan> plan_avg(const PlanRequest& r, PoolWindows windows) {
   return for_floats(r.in[0].dtype, [&]<class T>() {
     return make_plan([w = std::move(windows), threads = r.threads](const Launch& l) {
-      avg_pool(w, pool_operand<T>(l), pool_result<T>(l), threads);
+      avg_pool(w, input<T>(l), output<T>(l), threads);
     });
   });
 }
@@ -18,7 +18,7 @@ std::unique_ptr<Plan> plan_avg_backward(const PlanRequest& r, PoolWindows window
   return for_floats(r.in[0].dtype, [&]<class T>() {
     const std::size_t rows = static_cast<std::size_t>(std::max(r.threads, 1) * windows.in[2]) * sizeof(T);
     return make_plan(rows, [w = std::move(windows), threads = r.threads](const Launch& l) {
-      avg_pool_backward(w, pool_operand<T>(l), pool_result<T>(l), static_cast<T*>(l.scratch), threads);
+      avg_pool_backward(w, input<T>(l), output<T>(l), static_cast<T*>(l.scratch), threads);
     });
   });
 }

@@ -6,6 +6,7 @@
 #include "starling/kernels/cpu/norm/moments.h"
 #include "starling/kernels/cpu/norm/normalize.h"
 #include "starling/kernels/kernel_table.h"
+#include "starling/kernels/launch_args.h"
 #include "starling/ops/api/normalize.h"
 
 namespace starling::kernels {
@@ -59,14 +60,6 @@ struct Maps {
   static std::size_t bytes(const Channels& s) { return static_cast<std::size_t>(4 * s.channels) * sizeof(T); }
 };
 
-template <class T>
-const T* input(const Launch& launch, std::size_t i) {
-  return static_cast<const T*>(launch.in[i]);
-}
-template <class T>
-T* output(const Launch& launch, std::size_t i) {
-  return static_cast<T*>(launch.out[i]);
-}
 template <class T>
 double inverse_root(T var, double eps) {
   return 1 / std::sqrt(static_cast<double>(var) + eps);

@@ -5,6 +5,7 @@
 #include "starling/kernels/by_float.h"
 #include "starling/kernels/cpu/norm/normalize_relu.h"
 #include "starling/kernels/kernel_table.h"
+#include "starling/kernels/launch_args.h"
 #include "starling/ops/api/normalize.h"
 
 namespace starling::kernels {
@@ -29,15 +30,6 @@ struct Channels {
     });
   }
 };
-
-template <class T>
-const T* input(const Launch& launch, std::size_t i) {
-  return static_cast<const T*>(launch.in[i]);
-}
-template <class T>
-T* output(const Launch& launch, std::size_t i) {
-  return static_cast<T*>(launch.out[i]);
-}
 
 template <class T>
 std::unique_ptr<Plan> plan_forward(const PlanRequest& request) {

@@ -18,18 +18,16 @@ using conv_plans::has_work;
 using conv_plans::image_shape;
 using conv_plans::is_depthwise;
 using conv_plans::is_image;
-using conv_plans::operand;
 using conv_plans::panels_take;
 using conv_plans::plan_zeros;
-using conv_plans::result;
 using conv_plans::winograd_takes;
 
 // Forward pass of f32 images by im2col; everything else goes through ColumnConv.
 std::unique_ptr<Plan> image_forward(const ConvGeometry& g, GemmActivation activation, bool biased, int threads) {
   const Conv2dShape shape = image_shape(g);
   return make_plan(conv2d_forward_scratch(shape, threads), [=](const Launch& l) {
-    conv2d_forward(shape, operand<float>(l, 0), operand<float>(l, 1), biased ? operand<float>(l, 2) : nullptr,
-                   activation, result<float>(l), l.scratch, threads);
+    conv2d_forward(shape, input<float>(l, 0), input<float>(l, 1), biased ? input<float>(l, 2) : nullptr, activation,
+                   output<float>(l), l.scratch, threads);
   });
 }
 
@@ -37,7 +35,7 @@ template <class T>
 std::unique_ptr<Plan> columns_forward(const ConvGeometry& g, GemmActivation activation, bool biased, int threads) {
   const ColumnConv<T> conv(g, ColumnConv<T>::Pass::forward, threads);
   return make_plan(conv.scratch_bytes(), [=](const Launch& l) {
-    conv.forward(operand<T>(l, 0), operand<T>(l, 1), biased ? operand<T>(l, 2) : nullptr, activation, result<T>(l),
+    conv.forward(input<T>(l, 0), input<T>(l, 1), biased ? input<T>(l, 2) : nullptr, activation, output<T>(l),
                  l.scratch);
   });
 }
@@ -60,7 +58,7 @@ template <class T>
 std::unique_ptr<Plan> columns_weight(const ConvGeometry& g, int threads) {
   const ColumnConv<T> conv(g, ColumnConv<T>::Pass::weight, threads);
   return make_plan(conv.scratch_bytes(), [=](const Launch& l) {
-    conv.backward_weight(operand<T>(l, 1), operand<T>(l, 0), result<T>(l), l.scratch);
+    conv.backward_weight(input<T>(l, 1), input<T>(l, 0), output<T>(l), l.scratch);
   });
 }
 
@@ -84,8 +82,8 @@ std::unique_ptr<Plan> plan_backward_weight(const PlanRequest& request) {
   const Conv2dShape shape = image_shape(g);
   return make_plan(conv2d_backward_weight_scratch(shape, request.threads),
                    [shape, threads = request.threads](const Launch& l) {
-                     conv2d_backward_weight(shape, operand<float>(l, 1), operand<float>(l, 0), result<float>(l),
-                                            nullptr, false, l.scratch, threads);
+                     conv2d_backward_weight(shape, input<float>(l, 1), input<float>(l, 0), output<float>(l), nullptr,
+                                            false, l.scratch, threads);
                    });
 }
 
@@ -100,8 +98,8 @@ std::unique_ptr<Plan> plan_winograd_forward(const PlanRequest& request) {
   const Conv2dShape shape = image_shape(g);
   return make_plan(winograd_forward_scratch(shape, *scheme, request.threads),
                    [=, scheme = *scheme, biased = request.in.size() == 3, threads = request.threads](const Launch& l) {
-                     winograd_forward(shape, scheme, operand<float>(l, 0), operand<float>(l, 1),
-                                      biased ? operand<float>(l, 2) : nullptr, relu, result<float>(l), l.scratch,
+                     winograd_forward(shape, scheme, input<float>(l, 0), input<float>(l, 1),
+                                      biased ? input<float>(l, 2) : nullptr, relu, output<float>(l), l.scratch,
                                       threads);
                    });
 }
@@ -114,8 +112,8 @@ std::unique_ptr<Plan> plan_winograd_weight(const PlanRequest& request) {
   const Conv2dShape shape = image_shape(g);
   return make_plan(winograd_backward_weight_scratch(shape, *scheme, request.threads),
                    [shape, scheme = *scheme, threads = request.threads](const Launch& l) {
-                     winograd_backward_weight(shape, scheme, operand<float>(l, 1), operand<float>(l, 0),
-                                              result<float>(l), l.scratch, threads);
+                     winograd_backward_weight(shape, scheme, input<float>(l, 1), input<float>(l, 0), output<float>(l),
+                                              l.scratch, threads);
                    });
 }
 
@@ -129,8 +127,8 @@ std::unique_ptr<Plan> plan_panels_forward(const PlanRequest& request) {
   PanelConv conv(image_shape(g), PanelConv::Pass::forward, request.threads);
   const std::size_t bytes = conv.scratch_bytes();
   return make_plan(bytes, [conv = std::move(conv), relu, biased](const Launch& l) {
-    conv.forward(operand<float>(l, 0), operand<float>(l, 1), biased ? operand<float>(l, 2) : nullptr, relu,
-                 result<float>(l), l.scratch);
+    conv.forward(input<float>(l, 0), input<float>(l, 1), biased ? input<float>(l, 2) : nullptr, relu, output<float>(l),
+                 l.scratch);
   });
 }
 
@@ -141,7 +139,7 @@ std::unique_ptr<Plan> plan_panels_weight(const PlanRequest& request) {
   PanelConv conv(image_shape(g), PanelConv::Pass::weight, request.threads);
   const std::size_t bytes = conv.scratch_bytes();
   return make_plan(bytes, [conv = std::move(conv)](const Launch& l) {
-    conv.backward_weight(operand<float>(l, 1), operand<float>(l, 0), result<float>(l), l.scratch);
+    conv.backward_weight(input<float>(l, 1), input<float>(l, 0), output<float>(l), l.scratch);
   });
 }
 
@@ -155,8 +153,8 @@ std::unique_ptr<Plan> plan_depthwise_forward(const PlanRequest& request) {
   DepthwiseConv conv(image_shape(g), request.threads);
   const std::size_t bytes = conv.scratch_bytes();
   return make_plan(bytes, [conv = std::move(conv), relu, biased](const Launch& l) {
-    conv.forward(operand<float>(l, 0), operand<float>(l, 1), biased ? operand<float>(l, 2) : nullptr, relu,
-                 result<float>(l), l.scratch);
+    conv.forward(input<float>(l, 0), input<float>(l, 1), biased ? input<float>(l, 2) : nullptr, relu, output<float>(l),
+                 l.scratch);
   });
 }
 
@@ -167,7 +165,7 @@ std::unique_ptr<Plan> plan_depthwise_weight(const PlanRequest& request) {
   DepthwiseConv conv(image_shape(g), request.threads);
   const std::size_t bytes = conv.scratch_bytes();
   return make_plan(bytes, [conv = std::move(conv)](const Launch& l) {
-    conv.backward_weight(operand<float>(l, 1), operand<float>(l, 0), result<float>(l), l.scratch);
+    conv.backward_weight(input<float>(l, 1), input<float>(l, 0), output<float>(l), l.scratch);
   });
 }
 

@@ -5,6 +5,7 @@
 #include "starling/kernels/by_float.h"
 #include "starling/kernels/cpu/norm/normalize.h"
 #include "starling/kernels/kernel_table.h"
+#include "starling/kernels/launch_args.h"
 #include "starling/ops/api/normalize.h"
 #include "starling/ops/def/norm_view.h"
 
@@ -33,15 +34,6 @@ struct Groups {
 
 NormView view_of(const PlanRequest& request, std::size_t x) {
   return norm_view(request.op, {request.in[x].dtype, request.in[x].shape}, request.attrs);
-}
-
-template <class T>
-const T* input(const Launch& launch, std::size_t i) {
-  return static_cast<const T*>(launch.in[i]);
-}
-template <class T>
-T* output(const Launch& launch, std::size_t i) {
-  return static_cast<T*>(launch.out[i]);
 }
 
 template <class T>

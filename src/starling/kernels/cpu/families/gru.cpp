@@ -1,13 +1,11 @@
 #include "starling/kernels/cpu/recurrent/recurrent.h"
 #include "starling/kernels/kernel_table.h"
+#include "starling/kernels/launch_args.h"
 #include "starling/ops/api/rnn.h"
 #include "starling/ops/def/rnn.h"
 
 namespace starling::kernels {
 namespace {
-
-const float* operand(const Launch& launch, std::size_t i) { return static_cast<const float*>(launch.in[i]); }
-float* result(const Launch& launch, std::size_t i) { return static_cast<float*>(launch.out[i]); }
 
 std::unique_ptr<Plan> plan_forward(const PlanRequest& request) {
   if (request.in[0].dtype != DType::f32) return nullptr;
@@ -16,14 +14,14 @@ std::unique_ptr<Plan> plan_forward(const PlanRequest& request) {
                    [steps, lengths = request.in.size() == 5, threads = request.threads](const Launch& l) {
                      recurrent_forward({.cell = RecurrentCell::gru,
                                         .steps = steps.with_lengths(lengths ? l.in[4] : nullptr, "gru_layer"),
-                                        .gx = operand(l, 0),
-                                        .w = operand(l, 1),
-                                        .bias = operand(l, 2),
-                                        .h0 = operand(l, 3),
+                                        .gx = input<float>(l, 0),
+                                        .w = input<float>(l, 1),
+                                        .bias = input<float>(l, 2),
+                                        .h0 = input<float>(l, 3),
                                         .c0 = nullptr,
-                                        .hs = result(l, 0),
+                                        .hs = output<float>(l, 0),
                                         .cs = nullptr,
-                                        .gates = result(l, 1)},
+                                        .gates = output<float>(l, 1)},
                                        l.scratch, threads);
                    });
 }
@@ -36,16 +34,16 @@ std::unique_ptr<Plan> plan_backward(const PlanRequest& request) {
                    [steps, gates, lengths = request.in.size() == 6, threads = request.threads](const Launch& l) {
                      recurrent_backward({.cell = RecurrentCell::gru,
                                          .steps = steps.with_lengths(lengths ? l.in[5] : nullptr, "gru_layer_backward"),
-                                         .dhs = operand(l, 0),
+                                         .dhs = input<float>(l, 0),
                                          .dcs = nullptr,
-                                         .dgates = gates ? operand(l, 1) : nullptr,
-                                         .w = operand(l, 2),
-                                         .gates = operand(l, 3),
-                                         .hs = operand(l, 4),
+                                         .dgates = gates ? input<float>(l, 1) : nullptr,
+                                         .w = input<float>(l, 2),
+                                         .gates = input<float>(l, 3),
+                                         .hs = input<float>(l, 4),
                                          .cs = nullptr,
-                                         .dgx = result(l, 0),
-                                         .dp = result(l, 1),
-                                         .dh = result(l, 2),
+                                         .dgx = output<float>(l, 0),
+                                         .dp = output<float>(l, 1),
+                                         .dh = output<float>(l, 2),
                                          .dc = nullptr},
                                         l.scratch, threads);
                    });

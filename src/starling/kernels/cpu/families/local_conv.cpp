@@ -10,9 +10,6 @@
 namespace starling::kernels {
 namespace {
 
-using conv_plans::operand;
-using conv_plans::result;
-
 // Locally connected convolution: at each position a product of its windows [n, taps] with its weights [out, taps]. Each
 // weight is read once, since weights dominate the memory traffic. Threads share out positions.
 template <class T>
@@ -99,7 +96,7 @@ template <class T>
 std::unique_ptr<Plan> make_local(const ConvGeometry& g, bool biased, int threads) {
   const LocalConv<T> conv(g, biased, threads);
   return make_plan(conv.scratch_bytes(), [=](const Launch& l) {
-    conv.run(operand<T>(l, 0), operand<T>(l, 1), biased ? operand<T>(l, 2) : nullptr, result<T>(l), l.scratch);
+    conv.run(input<T>(l, 0), input<T>(l, 1), biased ? input<T>(l, 2) : nullptr, output<T>(l), l.scratch);
   });
 }
 

@@ -8,8 +8,8 @@ namespace {
 std::unique_ptr<Plan> plan_lp(const PlanRequest& r) {
   return for_floats(r.in[0].dtype, [&]<class T>() {
     const double p = r.attrs.as<op::LpPoolAttrs>().p;
-    return make_plan([w = regular_windows(pool_geometry_of<op::LpPoolAttrs>(r)), p, threads = r.threads](
-                         const Launch& l) { lp_pool(w, p, pool_operand<T>(l), pool_result<T>(l), threads); });
+    return make_plan([w = regular_windows(pool_geometry_of<op::LpPoolAttrs>(r)), p,
+                      threads = r.threads](const Launch& l) { lp_pool(w, p, input<T>(l), output<T>(l), threads); });
   });
 }
 

@@ -1,13 +1,11 @@
 #include "starling/kernels/cpu/recurrent/recurrent.h"
 #include "starling/kernels/kernel_table.h"
+#include "starling/kernels/launch_args.h"
 #include "starling/ops/api/rnn.h"
 #include "starling/ops/def/rnn.h"
 
 namespace starling::kernels {
 namespace {
-
-const float* operand(const Launch& launch, std::size_t i) { return static_cast<const float*>(launch.in[i]); }
-float* result(const Launch& launch, std::size_t i) { return static_cast<float*>(launch.out[i]); }
 
 std::unique_ptr<Plan> plan_forward(const PlanRequest& request) {
   if (request.in[0].dtype != DType::f32) return nullptr;
@@ -16,14 +14,14 @@ std::unique_ptr<Plan> plan_forward(const PlanRequest& request) {
                    [steps, lengths = request.in.size() == 5, threads = request.threads](const Launch& l) {
                      recurrent_forward({.cell = RecurrentCell::lstm,
                                         .steps = steps.with_lengths(lengths ? l.in[4] : nullptr, "lstm_layer"),
-                                        .gx = operand(l, 0),
-                                        .w = operand(l, 1),
+                                        .gx = input<float>(l, 0),
+                                        .w = input<float>(l, 1),
                                         .bias = nullptr,
-                                        .h0 = operand(l, 2),
-                                        .c0 = operand(l, 3),
-                                        .hs = result(l, 0),
-                                        .cs = result(l, 1),
-                                        .gates = result(l, 2)},
+                                        .h0 = input<float>(l, 2),
+                                        .c0 = input<float>(l, 3),
+                                        .hs = output<float>(l, 0),
+                                        .cs = output<float>(l, 1),
+                                        .gates = output<float>(l, 2)},
                                        l.scratch, threads);
                    });
 }
@@ -37,17 +35,17 @@ std::unique_ptr<Plan> plan_backward(const PlanRequest& request) {
                      recurrent_backward(
                          {.cell = RecurrentCell::lstm,
                           .steps = steps.with_lengths(lengths ? l.in[6] : nullptr, "lstm_layer_backward"),
-                          .dhs = operand(l, 0),
-                          .dcs = cells ? operand(l, 1) : nullptr,
-                          .dgates = gates ? operand(l, 2) : nullptr,
-                          .w = operand(l, 3),
-                          .gates = operand(l, 4),
+                          .dhs = input<float>(l, 0),
+                          .dcs = cells ? input<float>(l, 1) : nullptr,
+                          .dgates = gates ? input<float>(l, 2) : nullptr,
+                          .w = input<float>(l, 3),
+                          .gates = input<float>(l, 4),
                           .hs = nullptr,
-                          .cs = operand(l, 5),
-                          .dgx = result(l, 0),
-                          .dp = result(l, 0),
-                          .dh = result(l, 1),
-                          .dc = result(l, 2)},
+                          .cs = input<float>(l, 5),
+                          .dgx = output<float>(l, 0),
+                          .dp = output<float>(l, 0),
+                          .dh = output<float>(l, 1),
+                          .dc = output<float>(l, 2)},
                          l.scratch, threads);
                    });
 }

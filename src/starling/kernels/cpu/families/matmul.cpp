@@ -5,18 +5,10 @@
 
 #include "starling/kernels/cpu/gemm/product.h"
 #include "starling/kernels/kernel_table.h"
+#include "starling/kernels/launch_args.h"
 
 namespace starling::kernels {
 namespace {
-
-template <class T>
-const T* operand(const Launch& launch, std::size_t i) {
-  return static_cast<const T*>(launch.in[i]);
-}
-template <class T>
-T* result(const Launch& launch) {
-  return static_cast<T*>(launch.out[0]);
-}
 
 // Integer products, which wrap. Rows of c are built from rows of b, which the compiler vectorises.
 template <class T>
@@ -30,11 +22,11 @@ std::unique_ptr<Plan> plan_integers(const PlanRequest& request, const BatchedPro
   return make_plan(product.scratch_bytes(), [=](const Launch& l) {
     product.each(l.scratch, [&](auto a_at, auto b_at, auto c_at, void*) {
       for (std::int64_t i = 0; i < m; ++i) {
-        U* row = result<U>(l) + c_at + i * n;
+        U* row = output<U>(l) + c_at + i * n;
         std::fill_n(row, n, U{0});
         for (std::int64_t x = 0; x < k; ++x) {
-          const U factor = operand<U>(l, 0)[a_at + i * a_row + x * a_col];
-          const U* from = operand<U>(l, 1) + b_at + x * b_row;
+          const U factor = input<U>(l, 0)[a_at + i * a_row + x * a_col];
+          const U* from = input<U>(l, 1) + b_at + x * b_row;
           for (std::int64_t j = 0; j < n; ++j) row[j] += factor * from[j * b_col];
         }
       }
@@ -53,18 +45,18 @@ std::unique_ptr<Plan> plan_matmul(const PlanRequest& request) {
   if (dtype == DType::f64) {
     return make_plan(product->scratch_bytes(), [p = *product](const Launch& l) {
       p.each(l.scratch, [&](auto a, auto b, auto c, void* scratch) {
-        gemm(p.plan, operand<double>(l, 0) + a, operand<double>(l, 1) + b, result<double>(l) + c, false, scratch);
+        gemm(p.plan, input<double>(l, 0) + a, input<double>(l, 1) + b, output<double>(l) + c, false, scratch);
       });
     });
   }
   if (product->batch.empty()) {
     return make_plan(product->scratch_bytes(), [plan = product->plan](const Launch& l) {
-      gemm(plan, operand<float>(l, 0), operand<float>(l, 1), result<float>(l), {}, l.scratch);
+      gemm(plan, input<float>(l, 0), input<float>(l, 1), output<float>(l), {}, l.scratch);
     });
   }
   return make_plan(product->scratch_bytes(), [p = *product](const Launch& l) {
     p.each(l.scratch, [&](auto a, auto b, auto c, void* scratch) {
-      gemm(p.plan, operand<float>(l, 0) + a, operand<float>(l, 1) + b, result<float>(l) + c, {}, scratch);
+      gemm(p.plan, input<float>(l, 0) + a, input<float>(l, 1) + b, output<float>(l) + c, {}, scratch);
     });
   });
 }
@@ -91,15 +83,15 @@ std::unique_ptr<Plan> plan_linear(const PlanRequest& request) {
   if (dtype == DType::f32) {
     return make_plan(product->scratch_bytes(), [=](const Launch& l) {
       GemmEpilogue epilogue;
-      epilogue.bias_n = biased ? operand<float>(l, 2) : nullptr;
+      epilogue.bias_n = biased ? input<float>(l, 2) : nullptr;
       epilogue.activation = activation;
-      gemm(plan, operand<float>(l, 0), operand<float>(l, 1), result<float>(l), epilogue, l.scratch);
+      gemm(plan, input<float>(l, 0), input<float>(l, 1), output<float>(l), epilogue, l.scratch);
     });
   }
   const auto n = request.in[1].shape[0];
   return make_plan(product->scratch_bytes(), [=](const Launch& l) {
-    gemm(plan, operand<double>(l, 0), operand<double>(l, 1), result<double>(l), false, l.scratch);
-    finish_rows(activation, biased ? operand<double>(l, 2) : nullptr, result<double>(l), rows, n);
+    gemm(plan, input<double>(l, 0), input<double>(l, 1), output<double>(l), false, l.scratch);
+    finish_rows(activation, biased ? input<double>(l, 2) : nullptr, output<double>(l), rows, n);
   });
 }
 
@@ -117,15 +109,15 @@ std::unique_ptr<Plan> plan_matmul_act(const PlanRequest& request) {
         GemmEpilogue epilogue;
         epilogue.derivative = activation;
         epilogue.ld_saved = n;
-        epilogue.saved_output = operand<float>(l, 2) + c;
-        gemm(p.plan, operand<float>(l, 0) + a, operand<float>(l, 1) + b, result<float>(l) + c, epilogue, scratch);
+        epilogue.saved_output = input<float>(l, 2) + c;
+        gemm(p.plan, input<float>(l, 0) + a, input<float>(l, 1) + b, output<float>(l) + c, epilogue, scratch);
       });
     });
   }
   return make_plan(product->scratch_bytes(), [p = *product, activation](const Launch& l) {
     p.each(l.scratch, [&](auto a, auto b, auto c, void* scratch) {
-      gemm(p.plan, operand<double>(l, 0) + a, operand<double>(l, 1) + b, result<double>(l) + c, false, scratch);
-      multiply_derivative(activation, operand<double>(l, 2) + c, result<double>(l) + c, p.results);
+      gemm(p.plan, input<double>(l, 0) + a, input<double>(l, 1) + b, output<double>(l) + c, false, scratch);
+      multiply_derivative(activation, input<double>(l, 2) + c, output<double>(l) + c, p.results);
     });
   });
 }

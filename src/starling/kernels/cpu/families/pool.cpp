@@ -10,8 +10,7 @@ const std::int32_t* positions(const Launch& launch) { return static_cast<const s
 std::unique_ptr<Plan> plan_max(const PlanRequest& r, PoolWindows windows) {
   return for_floats(r.in[0].dtype, [&]<class T>() {
     return make_plan([w = std::move(windows), keep = r.out.size() > 1, threads = r.threads](const Launch& l) {
-      max_pool(w, pool_operand<T>(l), pool_result<T>(l), keep ? static_cast<std::int32_t*>(l.out[1]) : nullptr,
-               threads);
+      max_pool(w, input<T>(l), output<T>(l), keep ? static_cast<std::int32_t*>(l.out[1]) : nullptr, threads);
     });
   });
 }
@@ -29,7 +28,7 @@ std::unique_ptr<Plan> plan_scatter(const PlanRequest& r) {
   const PositionShape shape = position_shape(r.out[0].shape, r.in[0].shape);
   return for_floats(r.in[0].dtype, [&]<class T>() {
     return make_plan([shape, threads = r.threads](const Launch& l) {
-      max_pool_scatter(shape, pool_operand<T>(l), positions(l), pool_result<T>(l), threads);
+      max_pool_scatter(shape, input<T>(l), positions(l), output<T>(l), threads);
     });
   });
 }
@@ -38,7 +37,7 @@ std::unique_ptr<Plan> plan_gather(const PlanRequest& r) {
   const PositionShape shape = position_shape(r.in[0].shape, r.out[0].shape);
   return for_floats(r.in[0].dtype, [&]<class T>() {
     return make_plan([shape, threads = r.threads](const Launch& l) {
-      max_pool_gather(shape, pool_operand<T>(l), positions(l), pool_result<T>(l), threads);
+      max_pool_gather(shape, input<T>(l), positions(l), output<T>(l), threads);
     });
   });
 }

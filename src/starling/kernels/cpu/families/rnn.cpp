@@ -2,13 +2,11 @@
 
 #include "starling/kernels/cpu/recurrent/recurrent.h"
 #include "starling/kernels/kernel_table.h"
+#include "starling/kernels/launch_args.h"
 #include "starling/ops/def/rnn.h"
 
 namespace starling::kernels {
 namespace {
-
-const float* operand(const Launch& launch, std::size_t i) { return static_cast<const float*>(launch.in[i]); }
-float* result(const Launch& launch, std::size_t i) { return static_cast<float*>(launch.out[i]); }
 
 RecurrentCell cell_of(const PlanRequest& request) {
   return request.attrs.as<op::RnnLayerAttrs>().relu ? RecurrentCell::relu : RecurrentCell::tanh;
@@ -22,12 +20,12 @@ std::unique_ptr<Plan> plan_forward(const PlanRequest& request) {
                    [steps, cell, lengths = request.in.size() == 4, threads = request.threads](const Launch& l) {
                      recurrent_forward({.cell = cell,
                                         .steps = steps.with_lengths(lengths ? l.in[3] : nullptr, "rnn_layer"),
-                                        .gx = operand(l, 0),
-                                        .w = operand(l, 1),
+                                        .gx = input<float>(l, 0),
+                                        .w = input<float>(l, 1),
                                         .bias = nullptr,
-                                        .h0 = operand(l, 2),
+                                        .h0 = input<float>(l, 2),
                                         .c0 = nullptr,
-                                        .hs = result(l, 0),
+                                        .hs = output<float>(l, 0),
                                         .cs = nullptr,
                                         .gates = nullptr},
                                        l.scratch, threads);
@@ -42,16 +40,16 @@ std::unique_ptr<Plan> plan_backward(const PlanRequest& request) {
                    [steps, cell, lengths = request.in.size() == 4, threads = request.threads](const Launch& l) {
                      recurrent_backward({.cell = cell,
                                          .steps = steps.with_lengths(lengths ? l.in[3] : nullptr, "rnn_layer_backward"),
-                                         .dhs = operand(l, 0),
+                                         .dhs = input<float>(l, 0),
                                          .dcs = nullptr,
                                          .dgates = nullptr,
-                                         .w = operand(l, 1),
+                                         .w = input<float>(l, 1),
                                          .gates = nullptr,
-                                         .hs = operand(l, 2),
+                                         .hs = input<float>(l, 2),
                                          .cs = nullptr,
-                                         .dgx = result(l, 0),
-                                         .dp = result(l, 0),
-                                         .dh = result(l, 1),
+                                         .dgx = output<float>(l, 0),
+                                         .dp = output<float>(l, 0),
+                                         .dh = output<float>(l, 1),
                                          .dc = nullptr},
                                         l.scratch, threads);
                    });

@@ -10,9 +10,6 @@
 namespace starling::kernels {
 namespace {
 
-using conv_plans::operand;
-using conv_plans::result;
-
 // Geometry with every channel of every image as its own plane.
 template <class A>
 ConvGeometry windows_over(const Shape& image, const A& a, const char* who) {
@@ -29,8 +26,8 @@ std::unique_ptr<Plan> make_unfold(const ConvGeometry& g) {
   return make_plan([g](const Launch& l) {
     const std::int64_t plane = g.x[3] * g.x[4], columns = g.taps() * g.positions();
     parallel_for(g.x[0], grain(g), [&](std::int64_t begin, std::int64_t end) {
-      volume_to_columns(g, end - begin, operand<T>(l, 0) + begin * plane, {0, g.positions()},
-                        result<T>(l) + begin * columns, g.positions());
+      volume_to_columns(g, end - begin, input<T>(l, 0) + begin * plane, {0, g.positions()},
+                        output<T>(l) + begin * columns, g.positions());
     });
   });
 }
@@ -40,10 +37,9 @@ std::unique_ptr<Plan> make_fold(const ConvGeometry& g) {
   return make_plan([g](const Launch& l) {
     const std::int64_t plane = g.x[3] * g.x[4], columns = g.taps() * g.positions();
     parallel_for(g.x[0], grain(g), [&](std::int64_t begin, std::int64_t end) {
-      T* image = result<T>(l) + begin * plane;
+      T* image = output<T>(l) + begin * plane;
       std::fill_n(image, (end - begin) * plane, T(0));
-      add_columns_to_volume(g, end - begin, operand<T>(l, 0) + begin * columns, g.positions(), {0, g.positions()},
-                            image);
+      add_columns_to_volume(g, end - begin, input<T>(l, 0) + begin * columns, g.positions(), {0, g.positions()}, image);
     });
   });
 }

@@ -94,7 +94,8 @@ HWY_INLINE void begin_tile(Vec (&acc)[R][V], const T* out, std::int64_t ld_out, 
   }
 }
 
-// Same operations in the same order as the row-wise update of a block.
+// SGD step on the weights of a tile whose gradient is `acc`. Operations and their order are those of the update that
+// goes over whole rows, so that both end in the same bits.
 template <int R, int V, class T, class Vec>
 HWY_INLINE void update_weights(const Vec (&acc)[R][V], const TileSgd<T>& sgd) {
   const hn::ScalableTag<T> d;

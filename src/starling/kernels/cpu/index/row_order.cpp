@@ -9,12 +9,6 @@
 
 namespace starling::kernels {
 
-std::int64_t row_size(const Shape& shape) {
-  std::int64_t size = 1;
-  for (int i = 1; i < shape.rank(); ++i) size *= shape[i];
-  return size;
-}
-
 void check_indices(const std::int64_t* indices, std::int64_t n, std::int64_t rows, const char* who) {
   for (std::int64_t i = 0; i < n; ++i) {
     if (indices[i] < 0 || indices[i] >= rows) [[unlikely]]

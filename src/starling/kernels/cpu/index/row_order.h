@@ -9,13 +9,11 @@
 #include "starling/kernels/cpu/simd/block.h"
 #include "starling/tensor/dtype.h"
 #include "starling/tensor/shape.h"
+#include "starling/tensor/shape_parts.h"
 
 namespace starling::kernels {
 
 // Helpers shared by kernels on tables of rows.
-
-// Elements per row: the product of all sizes but the first.
-std::int64_t row_size(const Shape& shape);
 
 // Throws "[who] expected …, got … at position …" on the first index outside [0, rows).
 void check_indices(const std::int64_t* indices, std::int64_t n, std::int64_t rows, const char* who);

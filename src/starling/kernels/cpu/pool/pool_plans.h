@@ -2,18 +2,9 @@
 
 #include "starling/kernels/cpu/pool/pool.h"
 #include "starling/kernels/kernel.h"
+#include "starling/kernels/launch_args.h"
 
 namespace starling::kernels {
-
-// Helpers of the plans of poolings, which read their first operand and write their first result.
-template <class T>
-const T* pool_operand(const Launch& launch) {
-  return static_cast<const T*>(launch.in[0]);
-}
-template <class T>
-T* pool_result(const Launch& launch) {
-  return static_cast<T*>(launch.out[0]);
-}
 
 template <class Attributes>
 PoolGeometry pool_geometry_of(const PlanRequest& r) {

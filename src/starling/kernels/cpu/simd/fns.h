@@ -25,4 +25,13 @@
     }                                         \
   }                                           \
   static_assert(true)
+
+// Inside #if HWY_ONCE: register_block_<file>, which the table of blocks calls, adds what `add` of the best set adds.
+#define STARLING_REGISTER_BLOCKS(file, add)                                           \
+  namespace {                                                                         \
+  HWY_EXPORT(add);                                                                    \
+  }                                                                                   \
+  void register_block_##file(BlockTable& table);                                      \
+  void register_block_##file(BlockTable& table) { HWY_DYNAMIC_DISPATCH(add)(table); } \
+  static_assert(true)
 // NOLINTEND(bugprone-macro-parentheses)

@@ -8,6 +8,7 @@
 #include "starling/kernels/cuda/stream.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/strides.h"
+#include "starling/tensor/shape_parts.h"
 
 namespace starling::kernels {
 namespace {
@@ -29,18 +30,11 @@ struct Pair {
   std::int64_t a, b;
 };
 
-Shape leading(const Shape& shape) {
-  Shape out = shape;
-  out.erase(out.rank() - 1);
-  out.erase(out.rank() - 1);
-  return out;
-}
-
 // Offsets of the operands of each product of a batch.
 std::vector<Pair> batch_offsets(const PlanRequest& request) {
-  const Shape batch = leading(request.out[0].shape);
+  const Shape batch = stack_sizes(request.out[0].shape);
   const auto strides = [&](const ArgDesc& arg) {
-    return broadcast_strides(leading(arg.shape), leading(arg.strides), batch);
+    return broadcast_strides(stack_sizes(arg.shape), stack_sizes(arg.strides), batch);
   };
   std::vector<Pair> found;
   for_each_offset(batch, std::array<Shape, 2>{strides(request.in[0]), strides(request.in[1])},

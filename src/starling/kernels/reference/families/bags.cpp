@@ -9,7 +9,7 @@ using reference::for_floats;
 
 std::unique_ptr<Plan> plan_reduce(const PlanRequest& request) {
   const auto a = request.attrs.as<op::BagAttrs>();
-  const auto width = reference::row_size(request.in[0].shape);
+  const auto width = row_size(request.in[0].shape);
   return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([=, bags = Bags::of(request)](const Launch& launch) {
       reference::add_up<T>(launch, bags, bags.bind(launch, "bag_reduce"), a, width, [](std::int64_t i) { return i; });
@@ -19,7 +19,7 @@ std::unique_ptr<Plan> plan_reduce(const PlanRequest& request) {
 
 std::unique_ptr<Plan> plan_spread(const PlanRequest& request) {
   const auto a = request.attrs.as<op::BagAttrs>();
-  const auto width = reference::row_size(request.in[0].shape);
+  const auto width = row_size(request.in[0].shape);
   return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([=, bags = Bags::of(request)](const Launch& launch) {
       const auto bound = bags.bind(launch, "bag_spread");
@@ -40,7 +40,7 @@ std::unique_ptr<Plan> plan_spread(const PlanRequest& request) {
 
 std::unique_ptr<Plan> plan_place(const PlanRequest& request) {
   const auto entries = request.attrs.as<op::BagPlaceAttrs>().entries, n = request.in[0].shape.numel(),
-             width = reference::row_size(request.in[0].shape);
+             width = row_size(request.in[0].shape);
   return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([=](const Launch& launch) {
       auto* out = static_cast<T*>(launch.out[0]);
@@ -55,8 +55,7 @@ std::unique_ptr<Plan> plan_place(const PlanRequest& request) {
 }
 
 std::unique_ptr<Plan> plan_pick(const PlanRequest& request) {
-  const auto entries = request.in[0].shape[0], n = request.in[1].shape.numel(),
-             width = reference::row_size(request.in[0].shape);
+  const auto entries = request.in[0].shape[0], n = request.in[1].shape.numel(), width = row_size(request.in[0].shape);
   return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([=](const Launch& launch) {
       for (std::int64_t i = 0; i < n; ++i) {

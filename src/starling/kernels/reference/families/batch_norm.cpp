@@ -2,21 +2,13 @@
 #include <vector>
 
 #include "starling/kernels/kernel_table.h"
+#include "starling/kernels/launch_args.h"
 #include "starling/kernels/reference/element.h"
 #include "starling/kernels/reference/normalize.h"
 #include "starling/ops/api/normalize.h"
 
 namespace starling::kernels {
 namespace {
-
-template <class T>
-const T* input(const Launch& launch, std::size_t i) {
-  return static_cast<const T*>(launch.in[i]);
-}
-template <class T>
-T* output(const Launch& launch, std::size_t i) {
-  return static_cast<T*>(launch.out[i]);
-}
 
 // Calls f(offset, channel) for every element of x [n, c, ...].
 template <class F>

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "starling/kernels/kernel_table.h"
+#include "starling/kernels/launch_args.h"
 #include "starling/kernels/reference/element.h"
 #include "starling/ops/def/norm_view.h"
 
@@ -12,15 +13,6 @@ namespace {
 template <class F>
 void for_elements(const Shape& x, F&& f) {
   for (std::int64_t i = 0; i < x.numel(); ++i) f(i, static_cast<std::size_t>(i / x[2] % x[1]));
-}
-
-template <class T>
-const T* input(const Launch& launch, std::size_t i) {
-  return static_cast<const T*>(launch.in[i]);
-}
-template <class T>
-T* output(const Launch& launch, std::size_t i) {
-  return static_cast<T*>(launch.out[i]);
 }
 
 std::unique_ptr<Plan> plan_forward(const PlanRequest& request) {

@@ -4,6 +4,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 #include "starling/ops/def/embedding.h"
+#include "starling/tensor/shape_parts.h"
 
 namespace starling::kernels {
 namespace {
@@ -14,12 +15,6 @@ std::int64_t checked(const std::int64_t* indices, std::int64_t i, std::int64_t r
   check(indices[i] >= 0 && indices[i] < rows, "[embedding] expected indices in [0, {}), got {} at position {}", rows,
         indices[i], i);
   return indices[i];
-}
-
-std::int64_t row_size(const Shape& shape) {
-  std::int64_t size = 1;
-  for (int i = 1; i < shape.rank(); ++i) size *= shape[i];
-  return size;
 }
 
 std::unique_ptr<Plan> plan_embedding(const PlanRequest& request) {

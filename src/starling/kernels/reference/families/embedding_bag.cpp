@@ -9,7 +9,7 @@ using reference::for_floats;
 std::unique_ptr<Plan> plan_bag(const PlanRequest& request) {
   const auto& a = request.attrs.as<op::EmbeddingBagAttrs>();
   const op::BagAttrs how{a.mean, a.padding};
-  const auto rows = request.in[0].shape[0], width = reference::row_size(request.in[0].shape);
+  const auto rows = request.in[0].shape[0], width = row_size(request.in[0].shape);
   return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([=, bags = Bags::of(request)](const Launch& launch) {
       const auto bound = bags.bind(launch, "embedding_bag");
@@ -22,7 +22,7 @@ std::unique_ptr<Plan> plan_bag(const PlanRequest& request) {
 
 std::unique_ptr<Plan> plan_max(const PlanRequest& request) {
   const auto padding = request.attrs.as<op::EmbeddingAttrs>().padding;
-  const auto rows = request.in[0].shape[0], width = reference::row_size(request.in[0].shape);
+  const auto rows = request.in[0].shape[0], width = row_size(request.in[0].shape);
   return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([=, bags = Bags::of(request)](const Launch& launch) {
       const auto bound = bags.bind(launch, "embedding_bag");

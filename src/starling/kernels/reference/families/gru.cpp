@@ -6,7 +6,6 @@
 namespace starling::kernels {
 namespace {
 
-using reference::plan_recurrent;
 using reference::sigmoid_of;
 
 struct Forward {
@@ -113,15 +112,12 @@ struct Tangent {
 }  // namespace
 
 void register_reference_gru(KernelTable& table) {
-  const auto add = [&](const char* op, auto body, std::size_t lengths, auto states) {
-    table.add(op, DeviceKind::cpu, reference::kernel(Accepts::contiguous, [=](const PlanRequest& request) {
-                return plan_recurrent(request, states(request), request.attrs.as<op::LayerAttrs>().reverse, lengths,
-                                      body);
-              }));
-  };
-  add("gru_layer", Forward(), 4, [](const PlanRequest& request) { return request.out[0].shape; });
-  add("gru_layer_backward", Backward(), 5, [](const PlanRequest& request) { return request.in[0].shape; });
-  add("gru_layer_tangent", Tangent(), 6, [](const PlanRequest& request) { return request.out[0].shape; });
+  using reference::add_recurrent;
+  add_recurrent(table, "gru_layer", Forward(), 4, [](const PlanRequest& request) { return request.out[0].shape; });
+  add_recurrent(table, "gru_layer_backward", Backward(), 5,
+                [](const PlanRequest& request) { return request.in[0].shape; });
+  add_recurrent(table, "gru_layer_tangent", Tangent(), 6,
+                [](const PlanRequest& request) { return request.out[0].shape; });
 }
 
 }  // namespace starling::kernels

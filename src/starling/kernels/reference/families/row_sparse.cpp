@@ -8,6 +8,7 @@
 #include "starling/kernels/learning_rate.h"
 #include "starling/kernels/reference/element.h"
 #include "starling/ops/def/state.h"
+#include "starling/tensor/shape_parts.h"
 
 namespace starling::kernels {
 namespace {
@@ -26,12 +27,6 @@ Sums sums_of(const void* rows, const void* values, std::int64_t n, std::int64_t 
       sum[static_cast<std::size_t>(j)] += static_cast<double>(static_cast<const T*>(values)[i * width + j]);
   }
   return sums;
-}
-
-std::int64_t row_size(const Shape& shape) {
-  std::int64_t size = 1;
-  for (int i = 1; i < shape.rank(); ++i) size *= shape[i];
-  return size;
 }
 
 void check_rows(const void* rows, std::int64_t n, std::int64_t bound) {

@@ -66,7 +66,7 @@ class Context final : public tcp::Context {
   std::unique_ptr<::gloo::transport::Pair>& createPair(int rank) override;
   Pair& pair(int rank) { return static_cast<Pair&>(*getPair(rank)); }
 
-  // Both end all connections: Gloo's thread touches none of their buffers afterwards. close() drops data in flight,
+  // Closing of all connections: Gloo's thread touches none of their buffers afterwards. close() drops data in flight,
   // release() lets the kernel deliver what it has.
   void close();
   void release() { pairs_.clear(); }

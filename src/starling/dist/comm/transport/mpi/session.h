@@ -28,7 +28,7 @@ class Session {
   // process ends: MPI might deliver messages of a freed communicator to a new one that reuses its id.
   MPI_Comm new_world(CommTime until, const std::function<bool()>& stop = {});
 
-  // Has this called, without the lock, before finish() waits for the others.
+  // Registers a function to call, without the lock, before finish() waits for the others.
   void before_waiting(std::function<void()> called);
 
   // Marks MPI as unusable: a group broke while MPI may still write into buffers already returned to callers.

@@ -1,4 +1,4 @@
-#include "starling/graph/passes/scales/factors.h"
+#include "starling/graph/passes/attention/multiplicand.h"
 
 #include "starling/ops/api/matmul.h"
 #include "starling/ops/api/shape_ops.h"
@@ -18,17 +18,17 @@ bool swaps_last_two(const Graph& graph, const Node& node) {
   return true;
 }
 
-Factor factor_of(const Graph& graph, ValueId id, bool transposed) {
-  Factor factor{id, transposed};
-  while (swaps_last_two(graph, graph.maker(factor.value)))
-    factor = Factor{graph.maker(factor.value).in[0], !factor.transposed};
-  return factor;
+Multiplicand multiplicand_of(const Graph& graph, ValueId id, bool transposed) {
+  Multiplicand found{id, transposed};
+  while (swaps_last_two(graph, graph.maker(found.value)))
+    found = Multiplicand{graph.maker(found.value).in[0], !found.transposed};
+  return found;
 }
 
-Factors factors_of(const Graph& graph, const Node& node) {
+Multiplicands multiplicands_of(const Graph& graph, const Node& node) {
   if (!is_op(node, "matmul")) return {};
   const auto& attrs = node.attrs.as<op::MatmulAttrs>();
-  return {factor_of(graph, node.in[0], attrs.trans_a), factor_of(graph, node.in[1], attrs.trans_b)};
+  return {multiplicand_of(graph, node.in[0], attrs.trans_a), multiplicand_of(graph, node.in[1], attrs.trans_b)};
 }
 
 }  // namespace starling::graph

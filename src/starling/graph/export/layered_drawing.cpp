@@ -1,4 +1,4 @@
-#include "starling/graph/export/layered_layout.h"
+#include "starling/graph/export/layered_drawing.h"
 
 #include <algorithm>
 #include <limits>
@@ -23,9 +23,9 @@ struct Item {
 
 class Layering {
  public:
-  Layering(const std::vector<LayoutBox>& boxes, const std::vector<LayoutEdge>& edges) : boxes_(boxes), edges_(edges) {}
+  Layering(const std::vector<DrawnBox>& boxes, const std::vector<DrawnEdge>& edges) : boxes_(boxes), edges_(edges) {}
 
-  LayeredLayout run() {
+  LayeredDrawing run() {
     items_.resize(boxes_.size());
     for (std::size_t i = 0; i < boxes_.size(); ++i) items_[i].width = boxes_[i].width;
     choose_layers();
@@ -165,7 +165,7 @@ class Layering {
     }
   }
 
-  LayeredLayout described() {
+  LayeredDrawing described() {
     double left = 0, right = 0;
     for (const auto& one : items_) {
       left = std::min(left, one.x - one.width / 2);
@@ -176,7 +176,7 @@ class Layering {
       double& height = heights[static_cast<std::size_t>(items_[i].layer)];
       height = std::max(height, boxes_[i].height);
     }
-    LayeredLayout made;
+    LayeredDrawing made;
     for (std::size_t l = 0; l < layers_.size(); ++l) {
       middles[l] = made.height + heights[l] / 2;
       made.height += heights[l] + (l + 1 < layers_.size() ? kGapY : 0);
@@ -189,7 +189,7 @@ class Layering {
     return made;
   }
 
-  std::vector<Point> route(std::size_t edge, const LayeredLayout& made, const std::vector<double>& middles,
+  std::vector<Point> route(std::size_t edge, const LayeredDrawing& made, const std::vector<double>& middles,
                            double left) {
     const auto& way = ways_[edge];
     const auto from = static_cast<std::size_t>(way.front()), to = static_cast<std::size_t>(way.back());
@@ -200,8 +200,8 @@ class Layering {
     return points;
   }
 
-  const std::vector<LayoutBox>& boxes_;
-  const std::vector<LayoutEdge>& edges_;
+  const std::vector<DrawnBox>& boxes_;
+  const std::vector<DrawnEdge>& edges_;
   std::vector<Item> items_;
   std::vector<std::vector<int>> layers_;
   std::vector<std::vector<int>> ways_;  // by edge: ends and bends
@@ -209,7 +209,7 @@ class Layering {
 
 }  // namespace
 
-LayeredLayout layered_layout(const std::vector<LayoutBox>& boxes, const std::vector<LayoutEdge>& edges) {
+LayeredDrawing layered_drawing(const std::vector<DrawnBox>& boxes, const std::vector<DrawnEdge>& edges) {
   if (boxes.empty()) return {};
   return Layering(boxes, edges).run();
 }

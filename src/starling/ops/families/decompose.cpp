@@ -164,7 +164,7 @@ std::vector<OpCase> tall_and_wide() {
 
 }  // namespace
 
-void register_ops_factor(OpRegistry& ops) {
+void register_ops_decompose(OpRegistry& ops) {
   ops.add({.name = "qr",
            .doc = "a = q · r with orthonormal columns and an upper triangle whose diagonal is ≥ 0.",
            .inputs = {"a"},

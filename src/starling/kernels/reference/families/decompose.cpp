@@ -262,7 +262,7 @@ std::unique_ptr<Plan> plan_eigh(const PlanRequest& request) {
 
 }  // namespace
 
-void register_reference_factor(KernelTable& table) {
+void register_reference_decompose(KernelTable& table) {
   table.add("qr", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_qr));
   table.add("svd", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_svd));
   table.add("eigh", DeviceKind::cpu, reference::kernel(Accepts::contiguous, plan_eigh));

@@ -127,7 +127,7 @@ std::unique_ptr<Plan> plan_eigh(const PlanRequest& request) {
 
 }  // namespace
 
-void register_cpu_factor(KernelTable& table) {
+void register_cpu_decompose(KernelTable& table) {
   const auto add = [&](const char* op, auto f32, auto f64) {
     table.add(op, DeviceKind::cpu,
               {"lapack", Accepts::contiguous, [=](const PlanRequest& request) -> std::unique_ptr<Plan> {
