@@ -43,8 +43,6 @@ class ServersJob : public TinyJobTest {
     }
   }
 };
-testing::TestFolder runs_{"servers-runs"};
-};
 
 // The law of every strategy with one worker: the servers' optimizer is the job's own.
 TEST_F(ServersJob, OneWorkerEndsInTheBitsOfASerialRunWhateverTheOptimizer) {

@@ -17,14 +17,13 @@
 //     template <class D, class V>
 //     HWY_INLINE V operator()(D d, V x, const double*) const { return ...; }
 //   };
-//   BlockEntry softplus_block() { return make_block<Softplus, float, double>("softplus"); }
+//   void add_blocks(BlockTable& table) { table.add(make_block<Softplus, float, double>("softplus")); }
 //   }  // namespace starling::kernels::HWY_NAMESPACE
 //   HWY_AFTER_NAMESPACE();
 //
 //   #if HWY_ONCE
 //   namespace starling::kernels {
-//   HWY_EXPORT(softplus_block);
-//   void register_block_softplus(BlockTable& table) { table.add(HWY_DYNAMIC_DISPATCH(softplus_block)()); }
+//   STARLING_REGISTER_BLOCKS(softplus, add_blocks);  // fns.h
 //   }  // namespace starling::kernels
 //   #endif
 //
