@@ -144,6 +144,10 @@ class Partitioner {
   template <class A>
   bool convolve_back(NodeId id);
   bool convolve_locally(NodeId id);
+  op::HaloAttrs positions_of_rows(ValueId named, int dim, std::int64_t rows, std::int64_t columns) const;
+  ValueId positions_to_rows(ValueId value, int dim, std::int64_t rows);
+  void set_positions(ValueId old, ValueId made, int dim, std::int64_t rows);
+  bool merge_rows(NodeId id);
   bool unfold_rows(NodeId id);
   bool fold_rows(NodeId id);
   struct Blurred {
