@@ -84,7 +84,8 @@ inline void expect_like_one(Comm& comm, const Plan& plan) {
 inline std::vector<Plan> backend_plans() {
   return {{"gpt_megatron", {"gpt"}, {{"data", 1}, {"model", 2}}, {.preset = "megatron"}},
           {"alexnet_one_weird_trick", {"alexnet"}, {{"data", 2}}, {.preset = "one_weird_trick"}},
-          {"gpt_megatron_zero", {"gpt"}, {{"data", 2}, {"model", 2}}, {.preset = "megatron"}, 3}};
+          {"gpt_megatron_zero", {"gpt"}, {{"data", 2}, {"model", 2}}, {.preset = "megatron"}, 3},
+          {"lenet_spatial", {"lenet"}, {{"model", 2}}, {.preset = "spatial"}}};
 }
 
 }  // namespace starling::parallel_nets

@@ -8,6 +8,9 @@
 namespace starling::parallel_nets {
 namespace {
 
+// Two rows are left for the last convolutions.
+const Net kResnet{"resnet18", {{"image", 64}, {"width", 0.125}}};
+
 class Layouts : public ::testing::TestWithParam<Plan> {};
 
 TEST_P(Layouts, TrainAsOneProcess) {
@@ -54,7 +57,10 @@ std::string told(const std::vector<dist::PlannedFallback>& fallbacks) {
 // Ops without a rule for pieces take whole operands, and that is counted. Control: convolutions have no rule for
 // pieces of their weights.
 TEST(LayoutLaws, NothingFallsBackToWhole) {
-  for (const Plan& plan : backend_plans()) EXPECT_EQ(told(planned(plan).fallbacks), "") << plan;
+  std::vector<Plan> plans = backend_plans();
+  plans.push_back({"resnet18_spatial", kResnet, {{"model", 2}}, {.preset = "spatial"}});
+  plans.push_back({"local_image_cots", {"local_image"}, {{"model", 2}}, {.preset = "cots"}});
+  for (const Plan& plan : plans) EXPECT_EQ(told(planned(plan).fallbacks), "") << plan;
   EXPECT_NE(told(planned({"", {"lenet"}, {{"model", 2}}, {.preset = "singa_feature"}}).fallbacks).find("conv2d"),
             std::string::npos);
 }
@@ -146,6 +152,20 @@ const Plan kPlans[] = {
     {"lenet_feature", {"lenet"}, {{"model", 3}}, {.preset = "singa_feature"}},
     {"lenet_one_weird_trick", {"lenet"}, {{"data", 2}}, {.preset = "one_weird_trick"}},
     {"lenet_one_weird_trick_3", {"lenet"}, {{"data", 3}}, {.preset = "one_weird_trick"}},
+    {"lenet_spatial_2", {"lenet"}, {{"model", 2}}, {.preset = "spatial"}},
+    {"lenet_spatial_3", {"lenet"}, {{"model", 3}}, {.preset = "spatial"}},
+    {"lenet_spatial_4", {"lenet"}, {{"data", 1}, {"model", 4}}, {.preset = "spatial"}},
+    {"lenet_spatial_and_columns",
+     {"lenet"},
+     {{"data", 2}, {"model", 2}},
+     rules({{"input", "model", "height"}, {"fc1", "model", "columns"}, {"fc2", "model", "rows"}})},
+    {"lenet_spatial_zero_3", {"lenet"}, {{"data", 2}, {"model", 2}}, {.preset = "spatial"}, 3},
+    {"lenet_spatial_deterministic", {"lenet"}, {{"data", 2}, {"model", 2}}, {.preset = "spatial"}, 0, true},
+    {"resnet18_spatial", kResnet, {{"model", 2}}, {.preset = "spatial"}},
+    {"resnet_small_spatial_3", {"resnet_small"}, {{"model", 3}}, {.preset = "spatial"}},
+    {"resnet_small_spatial_2x2", {"resnet_small"}, {{"data", 2}, {"model", 2}}, {.preset = "spatial"}},
+    {"local_image_cots", {"local_image"}, {{"model", 2}}, {.preset = "cots"}},
+    {"local_image_spatial", {"local_image"}, {{"model", 3}}, {.preset = "spatial"}},
     {"lenet_batch", {"lenet"}, {{"data", 2}}, {.preset = "singa_batch"}},
     {"alexnet_one_weird_trick", {"alexnet"}, {{"data", 2}}, {.preset = "one_weird_trick"}},
     {"lenet_dense",

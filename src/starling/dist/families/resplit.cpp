@@ -1,11 +1,7 @@
 #include "starling/ops/def/resplit.h"
 
-#include <algorithm>
-#include <array>
-
 #include "starling/base/bytes.h"
-#include "starling/base/error.h"
-#include "starling/dist/comm/comm.h"
+#include "starling/dist/comm/piece_messages.h"
 #include "starling/kernels/kernel_table.h"
 
 // Kernel of the exchange of pieces along one dimension for pieces along another (ops/families/resplit.cpp). Messages
@@ -13,134 +9,70 @@
 namespace starling::dist {
 namespace {
 
-// Part of a tensor along one dimension, as runs of bytes.
-class Strip {
- public:
-  Strip(const Shape& shape, int dim, std::size_t element, const std::vector<Piece>& intervals) {
-    if (shape.numel() == 0) return;
-    std::int64_t outer = 1;
-    for (int d = 0; d < dim; ++d) outer *= shape[d];
-    const std::int64_t after = shape.numel() / outer / shape[dim];
-    for (std::int64_t o = 0; o < outer; ++o) {
-      for (const Piece& one : intervals) {
-        if (one.size == 0) continue;
-        const std::int64_t begin = (o * shape[dim] + one.begin) * after;
-        runs_.push_back(
-            {static_cast<std::size_t>(begin) * element, static_cast<std::size_t>(one.size * after) * element});
-        elements_ += one.size * after;
-      }
-    }
-  }
-
-  std::int64_t elements() const { return elements_; }
-  void pack(const void* tensor, std::byte* message) const {
-    for (const auto& [begin, bytes] : runs_) {
-      copy_bytes(message, static_cast<const std::byte*>(tensor) + begin, bytes);
-      message += bytes;
-    }
-  }
-  void unpack(const std::byte* message, void* tensor) const {
-    for (const auto& [begin, bytes] : runs_) {
-      copy_bytes(static_cast<std::byte*>(tensor) + begin, message, bytes);
-      message += bytes;
-    }
-  }
-
- private:
-  struct Run {
-    std::size_t begin, bytes;
-  };
-  std::vector<Run> runs_;
-  std::int64_t elements_ = 0;
-};
-
-// Exchange of this rank: what it sends to each, what it gets from each, and where the messages lie in the scratch.
+// Exchange of this rank: what it sends to each, and what it gets from each.
 class Resplit {
  public:
   Resplit(const op::ResplitAttrs& attrs, const Shape& in, const Shape& out, DType dtype)
       : rank_(static_cast<int>(attrs.rank)),
-        ranks_(static_cast<int>(attrs.ranks)),
         dtype_(dtype),
         name_(attrs.name.str()),
         even_(attrs.from != attrs.to && out[static_cast<int>(attrs.from)] % (attrs.from_blocks * attrs.ranks) == 0 &&
-              in[static_cast<int>(attrs.to)] % (attrs.to_blocks * attrs.ranks) == 0) {
-    const std::size_t element = size_of(dtype);
-    for (int peer = 0; peer < ranks_; ++peer) {
-      sent_.emplace_back(in, static_cast<int>(attrs.to), element, op::intervals_sent(attrs, in, peer));
-      received_.emplace_back(out, static_cast<int>(attrs.from), element, op::intervals_received(attrs, out, peer));
-      out_at_.push_back(sent_bytes_);
-      in_at_.push_back(received_bytes_);
-      sent_bytes_ += static_cast<std::size_t>(sent_.back().elements()) * element;
-      received_bytes_ += static_cast<std::size_t>(received_.back().elements()) * element;
-    }
-  }
+              in[static_cast<int>(attrs.to)] % (attrs.to_blocks * attrs.ranks) == 0),
+        messages_(messages_of(attrs, in, out)) {}
 
-  std::size_t scratch_bytes() const { return sent_bytes_ + received_bytes_; }
+  std::size_t scratch_bytes() const { return messages_.scratch_bytes(); }
 
   void run(const kernels::Launch& launch) const {
-    auto* outgoing = static_cast<std::byte*>(launch.scratch);
-    std::byte* incoming = outgoing + sent_bytes_;
-    for (int peer = 0; peer < ranks_; ++peer) at(sent_, peer).pack(launch.in[0], outgoing + at(out_at_, peer));
-    exchange(launch.context.comm, outgoing, incoming);
-    for (int peer = 0; peer < ranks_; ++peer) at(received_, peer).unpack(incoming + at(in_at_, peer), launch.out[0]);
+    void* scratch = launch.scratch;
+    for (int peer = 0; peer < ranks(); ++peer) at(sent_, peer).pack(launch.in[0], messages_.outgoing(scratch, peer));
+    exchange(launch.context.comm, scratch);
+    for (int peer = 0; peer < ranks(); ++peer)
+      at(received_, peer).unpack(messages_.incoming(scratch, peer), launch.out[0]);
   }
 
  private:
-  template <class T>
-  static const T& at(const std::vector<T>& all, int peer) {
-    return all[static_cast<std::size_t>(peer)];
+  static const Strip& at(const std::vector<Strip>& all, int peer) { return all[static_cast<std::size_t>(peer)]; }
+  int ranks() const { return static_cast<int>(sent_.size()); }
+
+  PieceMessages messages_of(const op::ResplitAttrs& attrs, const Shape& in, const Shape& out) {
+    const std::size_t element = size_of(dtype_);
+    std::vector<std::int64_t> sent, received;
+    for (int peer = 0; peer < static_cast<int>(attrs.ranks); ++peer) {
+      sent_.emplace_back(in, static_cast<int>(attrs.to), element, op::intervals_sent(attrs, in, peer));
+      received_.emplace_back(out, static_cast<int>(attrs.from), element, op::intervals_received(attrs, out, peer));
+      sent.push_back(sent_.back().elements());
+      received.push_back(received_.back().elements());
+    }
+    return {name_, dtype_, rank_, std::move(sent), std::move(received)};
   }
 
-  void exchange(Comm* comm, std::byte* outgoing, std::byte* incoming) const {
+  void exchange(Comm* comm, void* scratch) const {
+    std::byte *outgoing = messages_.outgoing(scratch, 0), *incoming = messages_.incoming(scratch, 0);
     if (!comm) {
-      zero_bytes(incoming, received_bytes_);
-      return keep(outgoing, incoming);
+      zero_bytes(incoming, messages_.scratch_bytes() - messages_.sent_bytes());
+      return keep(scratch);
     }
-    check(comm->rank() == rank_ && comm->size() == ranks_,
-          "[resplit] expected a communicator in which this is rank {} of {}, got one where it is {} of {}", rank_,
-          ranks_, comm->rank(), comm->size());
+    messages_.expect_place(*comm, "resplit");
     if (even_) {
       comm->all_to_all(outgoing, incoming, at(sent_, 0).elements(), dtype_, {.name = name_}).wait();
       return;
     }
-    keep(outgoing, incoming);
-    send_messages(*comm, outgoing, incoming);
+    keep(scratch);
+    messages_.exchange(*comm, scratch);
   }
 
   // Copies the elements that stay on this rank.
-  void keep(const std::byte* outgoing, std::byte* incoming) const {
-    copy_bytes(incoming + at(in_at_, rank_), outgoing + at(out_at_, rank_),
+  void keep(void* scratch) const {
+    copy_bytes(messages_.incoming(scratch, rank_), messages_.outgoing(scratch, rank_),
                static_cast<std::size_t>(at(sent_, rank_).elements()) * size_of(dtype_));
   }
 
-  // Pieces of several sizes: in round k every rank sends to the one k after it and receives from the one k before it.
-  // Several rounds are under way at once; a fixed number, so that a step allocates no memory.
-  void send_messages(Comm& comm, std::byte* outgoing, std::byte* incoming) const {
-    constexpr int kRounds = 8;
-    std::array<Work, 2 * kRounds> under_way;
-    for (int first = 1; first < ranks_; first += kRounds) {
-      const int end = std::min(first + kRounds, ranks_);
-      for (int k = first; k < end; ++k) {
-        const int next = (rank_ + k) % ranks_, before = (rank_ + ranks_ - k) % ranks_;
-        const auto slot = static_cast<std::size_t>(2 * (k - first));
-        if (at(received_, before).elements() > 0)
-          under_way[slot] = comm.recv(incoming + at(in_at_, before), at(received_, before).elements(), dtype_, before,
-                                      {.name = name_});
-        if (at(sent_, next).elements() > 0)
-          under_way[slot + 1] =
-              comm.send(outgoing + at(out_at_, next), at(sent_, next).elements(), dtype_, next, {.name = name_});
-      }
-      for (Work& work : under_way) std::exchange(work, Work()).wait();
-    }
-  }
-
-  int rank_, ranks_;
+  int rank_;
   DType dtype_;
   std::string name_;
-  bool even_;                                // all messages have one size
-  std::vector<Strip> sent_, received_;       // by peer
-  std::vector<std::size_t> out_at_, in_at_;  // by peer: where its message lies
-  std::size_t sent_bytes_ = 0, received_bytes_ = 0;
+  bool even_;                           // all messages have one size
+  std::vector<Strip> sent_, received_;  // by peer
+  PieceMessages messages_;
 };
 
 std::unique_ptr<kernels::Plan> plan_resplit(const kernels::PlanRequest& request) {

@@ -14,8 +14,15 @@ constexpr int kQkvBlocks = 3;
 
 bool is_qkv(std::string_view name) { return name.find(".qkv.") != std::string_view::npos || name.starts_with("qkv."); }
 
+// Of weights [positions, out, taps] the positions, of their bias [out, rows, columns] the rows.
+Layout layout_of_positions(std::string_view name, const Shape& shape) {
+  if (shape.rank() != 3) return Layout::replicate();
+  return Layout::split(name.find(".bias") != std::string_view::npos ? 1 : 0);
+}
+
 // Layout of a tensor along one axis; replicated: the tensor is whole.
 Layout layout_of(const LayoutRule& rule, std::string_view name, const Shape& shape) {
+  if (rule.how == "positions") return layout_of_positions(name, shape);
   if (shape.rank() == 0 || (rule.how == "rows" && shape.rank() < 2)) return Layout::replicate();
   Layout layout = Layout::split(rule.how == "rows" ? 1 : 0);
   if (rule.how == "qkv" || (rule.how == "columns" && is_qkv(name))) layout.blocks = kQkvBlocks;
@@ -29,6 +36,7 @@ bool matches_as_written(const std::string& pattern, std::string_view name) {
 // True if the rule's pattern is meant for a tensor of this name.
 bool matches(const LayoutRule& rule, std::string_view name) {
   constexpr std::string_view kBody = ".body.";
+  if (rule.how == kHeightWord) return false;
   if (matches_as_written(rule.pattern, name)) return true;
   std::string shorter(name);
   for (std::size_t at; (at = shorter.find(kBody)) != std::string::npos;) shorter.replace(at, kBody.size(), ".");
@@ -52,7 +60,7 @@ void check_size(const LayoutRule& rule, const MeshShape& mesh, std::string_view 
 
 }  // namespace
 
-std::vector<std::string> layout_words() { return {"columns", "rows", "vocabulary", "qkv"}; }
+std::vector<std::string> layout_words() { return {"columns", "rows", "vocabulary", "qkv", "positions", std::string(kHeightWord)}; }
 
 AxisCuts cuts_of(const std::vector<LayoutRule>& rules, const MeshShape& mesh, std::string_view name,
                  const Shape& shape) {
@@ -77,6 +85,7 @@ AxisCuts cuts_of(const std::vector<LayoutRule>& rules, const MeshShape& mesh, st
 
 void expect_matches(const LayoutChoice& layout, const std::vector<std::string>& names) {
   for (const LayoutRule& rule : layout.rules) {
+    if (rule.how == kHeightWord) continue;
     const auto meant = [&](const std::string& name) { return matches(rule, name); };
     if (std::any_of(names.begin(), names.end(), meant)) continue;
     const std::string near = nearest(rule.pattern, names);
@@ -91,6 +100,11 @@ std::vector<LayoutRule> LayoutChoice::rules_on(const MeshShape& mesh) const {
     const auto is_named = [&](const MeshAxis& axis) { return axis.name == rule.axis; };
     check(std::any_of(mesh.axes().begin(), mesh.axes().end(), is_named),
           "[layout] expected an axis of the mesh for '{}', got '{}' on {}", rule.pattern, rule.axis, mesh.describe());
+    if (rule.how != kHeightWord) continue;
+    check(rule.pattern == kInputs, "[layout] expected {} of '{}', whose pictures it splits, got it of '{}'", kHeightWord,
+          kInputs, rule.pattern);
+    check(rule.axis != kDataAxis, "[layout] expected an axis beside {} for {}, got {}", kDataAxis, kHeightWord,
+          rule.axis);
   }
   if (preset.empty()) return all;
   for (const LayoutPreset& one : layout_presets()) {

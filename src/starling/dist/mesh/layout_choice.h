@@ -33,6 +33,10 @@ struct LayoutRule {
 //   vocabulary  rows of an embedding's table, or classes of the last layer
 //   qkv         columns in three blocks, each split by itself: queries, keys and values of whole heads. `columns` of a
 //               module called qkv means the same
+//   positions   of filters that are not shared between positions: weights [positions, out, taps], bias [out, rows, columns]
+// and of the inputs, whose pattern is `input`:
+//   height      rows of pictures, [n, c, rows, …]; parameters stay as other rules have them
+inline constexpr std::string_view kHeightWord = "height", kInputs = "input";
 std::vector<std::string> layout_words();
 
 // A layout as an option of a strategy: the name of a preset, or a map of patterns, `{"block*.think.fc1": {model:
@@ -42,7 +46,8 @@ struct LayoutChoice {
   std::vector<LayoutRule> rules{};
 
   bool empty() const { return preset.empty() && rules.empty(); }
-  // Rules with those of the preset for a mesh. Throws Error if a rule names an axis that the mesh has not.
+  // Rules with those of the preset for a mesh. Throws Error if a rule names an axis that the mesh has not, or splits
+  // inputs by another word or along `data`, whose workers have other samples.
   std::vector<LayoutRule> rules_on(const MeshShape& mesh) const;
 };
 

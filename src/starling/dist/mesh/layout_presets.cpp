@@ -28,6 +28,16 @@ std::vector<LayoutRule> singa_feature(const std::string& axis) { return {{"*", a
 // weights and few of the activations, so these are exchanged in place of gradients.
 std::vector<LayoutRule> one_weird_trick(const std::string& axis) { return {{"*fc*", axis, "columns", true}}; }
 
+// Rows of pictures: convolutions and pools exchange the rows at the borders; weights are whole.
+std::vector<LayoutRule> spatial(const std::string& axis) {
+  return {{std::string(kInputs), axis, std::string(kHeightWord)}};
+}
+
+// Rows of pictures and the filters at their positions: only borders are exchanged, and no worker has all weights.
+std::vector<LayoutRule> cots(const std::string& axis) {
+  return {{std::string(kInputs), axis, std::string(kHeightWord)}, {"*local*", axis, "positions", true}};
+}
+
 }  // namespace
 
 const std::vector<LayoutPreset>& layout_presets() {
@@ -40,7 +50,10 @@ const std::vector<LayoutPreset>& layout_presets() {
       {"one_weird_trick", "convolutions by rows, layers called fc… by their outputs, both over the axis data",
        one_weird_trick, true},
       {"singa_feature", "outputs of every layer over the axis beside data (SINGA's partition by feature)",
-       singa_feature}};
+       singa_feature},
+      {"spatial", "rows of pictures over the axis beside data: convolutions and pools exchange their borders", spatial},
+      {"cots", "rows of pictures and the filters of layers called local…, which are not shared between positions, over "
+       "the axis beside data (COTS HPC, DistBelief)", cots}};
   return presets;
 }
 

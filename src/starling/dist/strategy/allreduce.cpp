@@ -191,7 +191,7 @@ std::unique_ptr<runtime::Program> AllReduce::build(const graph::Graph& traced, c
   const auto cuts_here = [&](const Tensor& tensor) {
     return sharded_.piece(tensor) != nullptr ? sharded_.cuts(tensor) : dist::AxisCuts();
   };
-  if (mesh_) global = dist::along_model_axes(global, plan_.mesh(), cuts_here, rank());
+  if (mesh_) global = dist::along_model_axes(global, plan_, cuts_here, rank());
   runtime::BuildOptions build = options;
   build.program = program_options(options.program);
   const dist::RankProgramOptions rank{.comm = &data(),

@@ -6,6 +6,7 @@
 #include "starling/dist/strategy/sharded_program.h"
 #include "starling/graph/passes/partition/partitioner.h"
 #include "starling/ops/def/comm.h"
+#include "starling/ops/def/halo.h"
 #include "starling/ops/def/resplit.h"
 #include "starling/tensor/bytes.h"
 
@@ -74,6 +75,12 @@ void describe_exchange(const graph::Graph& graph, const graph::Node& node, std::
     const std::int64_t size = std::max<std::int64_t>(operand[static_cast<int>(a.to)], 1);
     one.from = along(a.from), one.to = along(a.to);
     one.sent = bytes / size * (size - kept);
+  } else if (one.op == "halo" || one.op == "halo_add") {
+    const auto& a = node.attrs.as<op::HaloAttrs>();
+    const bool back = one.op == "halo_add";
+    const std::int64_t rows = graph.value(node.in[0]).type.shape[static_cast<int>(a.dim)];
+    one.from = back ? "rows of windows" : along(a.dim), one.to = back ? along(a.dim) : "rows of windows";
+    one.sent = rows == 0 ? 0 : bytes / rows * (back ? op::rows_borrowed(a, a.rank) : op::rows_lent(a, a.rank));
   } else if (one.op == "all_gather") {
     one.from = "pieces", one.to = "whole";
     one.sent = bytes * (ranks - 1);
@@ -171,7 +178,7 @@ class Cutting {
 
 RankPart part_of(const graph::Graph& traced, const StatePlan& plan, int rank, const SeenCut& seen) {
   const auto cuts = [&](const Tensor& variable) { return cuts_in(traced, plan, variable); };
-  RankPart part{.graph = with_pieces(along_model_axes(traced, plan.mesh(), cuts, rank, seen), cuts, kDataAxis),
+  RankPart part{.graph = with_pieces(along_model_axes(traced, plan, cuts, rank, seen), cuts, kDataAxis),
                 .context = {}};
   if (plan.data_ranks() > 1)
     part.context = {.world = plan.data_ranks(),

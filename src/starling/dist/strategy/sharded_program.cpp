@@ -21,15 +21,17 @@ graph::Graph with_pieces(graph::Graph global, CutsOfVariable cuts, std::string_v
   return global;
 }
 
-graph::Graph along_model_axes(const graph::Graph& global, const MeshShape& mesh, CutsOfVariable cuts, int rank,
+graph::Graph along_model_axes(const graph::Graph& global, const StatePlan& plan, CutsOfVariable cuts, int rank,
                               const SeenCut& seen) {
   graph::Graph local = global;
+  const MeshShape& mesh = plan.mesh();
   for (const MeshAxis& axis : mesh.axes()) {
     if (axis.name == kDataAxis || axis.size == 1) continue;
     const graph::Partitioner::Mesh along{.parts = axis.size,
                                          .first = mesh.coordinate(rank, axis.name),
                                          .group = Symbol(axis.name),
-                                         .whole_results = true};
+                                         .whole_results = true,
+                                         .height = plan.splits_pictures(axis.name)};
     const graph::Graph marked = with_pieces(std::move(local), cuts, axis.name);
     graph::Partitioner cut(marked, along, {});
     local = cut.run();

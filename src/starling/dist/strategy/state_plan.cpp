@@ -11,6 +11,16 @@ bool StatePlan::has_rules_along(std::string_view axis) const {
   return std::any_of(rules_.begin(), rules_.end(), [&](const LayoutRule& rule) { return rule.axis == axis; });
 }
 
+bool StatePlan::splits_weights() const {
+  const auto is_of_weights = [](const LayoutRule& rule) { return rule.how != kHeightWord; };
+  return zero() >= kWeights || std::any_of(rules_.begin(), rules_.end(), is_of_weights);
+}
+
+bool StatePlan::splits_pictures(std::string_view axis) const {
+  return std::any_of(rules_.begin(), rules_.end(),
+                     [&](const LayoutRule& rule) { return rule.how == kHeightWord && rule.axis == axis; });
+}
+
 // Pieces of `zero` are rows of matrices and above with at least a row a rank: vectors are few bytes, and each would
 // cost an exchange of its own.
 AxisCuts StatePlan::cuts(const Tensor& tensor, std::int64_t level) const {

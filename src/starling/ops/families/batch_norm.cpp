@@ -193,16 +193,18 @@ ShardRule shard_train_backward(const ShardCall& call) {
   return rule;
 }
 
-// Rows may be split; channel parameters are replicated, and sums over rows are partial.
-ShardRule shard_rows(const ShardCall& call, int rows) {
+// All dimensions but the channels may be split; channel parameters are replicated, and sums over channels are partial.
+ShardRule shard_all_but_channels(const ShardCall& call, int pictures) {
   ShardRule rule = rules::shard_replicated(call);
-  bool split = false;
-  for (int i = 0; i < rows; ++i) split |= call.layouts[static_cast<std::size_t>(i)].is_split(0);
-  if (!split) return rule;
-  for (int i = 0; i < rows; ++i) rule.in[static_cast<std::size_t>(i)] = Layout::split(0);
+  Layout split = Layout::replicate();
+  for (int i = pictures - 1; i >= 0; --i) {
+    const Layout now = call.layouts[static_cast<std::size_t>(i)];
+    if (now.is_split() && now.dim != 1) split = Layout::split(now.dim);
+  }
+  if (!split.is_split()) return rule;
+  for (int i = 0; i < pictures; ++i) rule.in[static_cast<std::size_t>(i)] = split;
   const bool has_rows = call.out[0].shape.rank() > 1;
-  for (std::size_t i = 0; i < rule.out.size(); ++i)
-    rule.out[i] = i == 0 && has_rows ? Layout::split(0) : Layout::partial();
+  for (std::size_t i = 0; i < rule.out.size(); ++i) rule.out[i] = i == 0 && has_rows ? split : Layout::partial();
   return rule;
 }
 
@@ -257,7 +259,7 @@ void register_ops_batch_norm(OpRegistry& ops) {
            .infer = infer_infer,
            .gradient = grad_infer,
            .decompose = decompose_infer,
-           .shard = [](const ShardCall& call) { return shard_rows(call, 1); },
+           .shard = [](const ShardCall& call) { return shard_all_but_channels(call, 1); },
            .cases = [] { return channel_cases(false, true, 2); },
            .saves = kSavesInputs,
            .inplace = 0,
@@ -270,7 +272,7 @@ void register_ops_batch_norm(OpRegistry& ops) {
            .attrs = &attr_type<op::EpsAttrs>(),
            .infer = infer_infer_backward,
            .gradient = grad_infer_backward,
-           .shard = [](const ShardCall& call) { return shard_rows(call, 2); },
+           .shard = [](const ShardCall& call) { return shard_all_but_channels(call, 2); },
            .cases = [] { return channel_cases(true, true, 1); },
            .saves = kSavesInputs,
            .cost = costs::each(6),
@@ -281,7 +283,7 @@ void register_ops_batch_norm(OpRegistry& ops) {
        .inputs = {"x", "mean"},
        .infer = infer_squares,
        .gradient = grad_squares,
-       .shard = [](const ShardCall& call) { return shard_rows(call, 1); },
+       .shard = [](const ShardCall& call) { return shard_all_but_channels(call, 1); },
        .cases =
            [] {
              std::vector<OpCase> cases;

@@ -1,6 +1,7 @@
 // Collectives over other axes of the mesh than the one that rows are split over.
 #include "starling/graph/passes/partition/partitioner.h"
 #include "starling/ops/def/comm.h"
+#include "starling/ops/def/halo.h"
 #include "starling/ops/def/resplit.h"
 
 namespace starling::graph {
@@ -12,7 +13,10 @@ std::string_view reduction(const Node& node) {
 }
 
 // True if the op of a sum of values is the sum of the op of each.
-bool is_linear(const Node& node) { return reduction(node) == "sum" || reduction(node) == "mean"; }
+bool is_linear(const Node& node) {
+  if (is_op(node, "halo") && node.attrs.as<op::HaloAttrs>().fill != 0) return false;
+  return reduction(node) == "sum" || reduction(node) == "mean";
+}
 
 // Dimensions along which a piece along this axis would not be a piece of what the collective gives.
 bool moves(const Node& node, int dim) {
@@ -20,6 +24,7 @@ bool moves(const Node& node, int dim) {
     const auto& a = node.attrs.as<op::ResplitAttrs>();
     return dim == a.from || dim == a.to;
   }
+  if (node.op->attrs == &attr_type<op::HaloAttrs>()) return dim == node.attrs.as<op::HaloAttrs>().dim;
   return node.op->attrs == &attr_type<op::PiecesAttrs>() && dim == 0;
 }
 

@@ -6,6 +6,7 @@
 
 #include "starling/base/error.h"
 #include "starling/graph/control/control_types.h"
+#include "starling/graph/passes/partition/picture_norms.h"
 #include "starling/graph/splice.h"
 #include "starling/ops/api/comm.h"
 #include "starling/ops/api/creation.h"
@@ -23,20 +24,29 @@
 namespace starling::graph {
 namespace {
 
-// Decomposes ops that have no sharding rule of their own. `values` becomes, by value, what it is in the result.
-Graph decomposed(const Graph& graph, std::vector<ValueId>& values) {
+// Simpler ops for one that has no sharding rule of its own, or none for rows of pictures.
+std::optional<Graph> parts_of(const Graph& graph, const Node& node, bool height) {
+  Types types;
+  for (ValueId in : node.in) types.push_back(graph.value(in).type);
+  if (height) {
+    if (auto sums = in_sums_over_rows(node, types)) return sums;
+  }
+  if (!node.op->decompose || node.op->shard || is_op(node, "matmul_sgd")) return std::nullopt;
+  return decomposition(*node.op, {types.data(), types.size()}, node.attrs);
+}
+
+// `values` becomes, by value, what it is in the result. `height`: rows of pictures are split.
+Graph decomposed(const Graph& graph, std::vector<ValueId>& values, bool height) {
   Rewriter rewriter(graph);
   for (NodeId id = 0; id < graph.size(); ++id) {
     const Node& node = graph.node(id);
-    if (!node.op->decompose || node.op->shard || is_op(node, "matmul_sgd")) {
+    const auto parts = parts_of(graph, node, height);
+    if (!parts) {
       rewriter.copy(id);
       continue;
     }
-    Types types;
-    for (ValueId in : node.in) types.push_back(graph.value(in).type);
     const auto in = rewriter.map({node.in.data(), node.in.size()});
-    const auto out =
-        splice(rewriter, decomposition(*node.op, {types.data(), types.size()}, node.attrs), {in.data(), in.size()}, id);
+    const auto out = splice(rewriter, *parts, {in.data(), in.size()}, id);
     for (std::size_t i = 0; i < out.size(); ++i) rewriter.set(node.out[i], out[i]);
   }
   for (ValueId id = 0; id < static_cast<ValueId>(graph.values().size()); ++id) values.push_back(rewriter.map(id));
@@ -81,7 +91,7 @@ void stop_writing(Graph& graph) {
 }  // namespace
 
 Partitioner::Partitioner(const Graph& global, Mesh mesh, std::vector<Layout> inputs)
-    : global_(decomposed(global, given_)), mesh_(std::move(mesh)), inputs_(std::move(inputs)), rewriter_(global_) {
+    : global_(decomposed(global, given_, mesh.height)), mesh_(std::move(mesh)), inputs_(std::move(inputs)), rewriter_(global_) {
   layouts_.resize(global_.values().size());
   made_.resize(global_.values().size());
   pieces_.resize(global_.values().size());
@@ -117,6 +127,9 @@ void Partitioner::note_fallback(NodeId id, const ShardRule& rule) {
   const Node& node = global_.node(id);
   const auto is_whole = [](Layout layout) { return layout.is_replicate(); };
   if (!std::all_of(rule.in.begin(), rule.in.end(), is_whole)) return;
+  // Where pictures become vectors their rows end.
+  if (mesh_.height && is_op(node, "reshape") && shape_of(node.in[0]).rank() >= 4 && shape_of(node.out[0]).rank() == 2)
+    return;
   for (ValueId in : node.in) {
     if (!layout_of(in).is_split() || state_[static_cast<std::size_t>(in)]) continue;
     const TensorType result = node.out.empty() ? TensorType{} : global_.value(node.out[0]).type;
@@ -147,7 +160,8 @@ void Partitioner::node(NodeId id) {
   check(!node.op->comm || node.op->shard,
         "[partition] expected a step of the whole batch, whose collectives are put in here, got {}{}", node.op->name,
         node.scope.empty() ? "" : " in " + node.scope.str());
-  if (merge_blocks(id) || part_blocks(id) || take_block(id) || put_block(id) || keep_major(id) || look_up_range(id))
+  if (merge_blocks(id) || part_blocks(id) || take_block(id) || put_block(id) || keep_major(id) || look_up_range(id) ||
+      look_through_windows(id))
     return;
   const ShardRule rule = rule_of(id);
   note_fallback(id, rule);
@@ -254,7 +268,7 @@ void Partitioner::input(NodeId id) {
   if (!layout.is_split()) {
     const ValueId whole = to.add_input(type);
     to.node(to.value(whole).node).device = node.device;
-    pieces(out) = {whole};
+    if (!take_rows(out, whole)) pieces(out) = {whole};
     return;
   }
   check(layout.dim == 0 && type.shape.rank() > 0,

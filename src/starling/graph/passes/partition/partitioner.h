@@ -2,6 +2,7 @@
 
 #include <initializer_list>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "starling/graph/pass.h"
 #include "starling/graph/rewriter.h"
 #include "starling/ops/def/comm.h"
+#include "starling/ops/def/halo.h"
 
 namespace starling::graph {
 
@@ -40,6 +42,7 @@ class Partitioner {
     // next.
     bool whole_results = false;
     std::size_t bucket_bytes = 0;  // of values that are gathered together for their use
+    bool height = false;           // pictures of the inputs, [n, c, rows, …], are cut along their rows (windows.cpp)
   };
 
   Partitioner(const Graph& global, Mesh mesh, std::vector<Layout> inputs);
@@ -123,6 +126,49 @@ class Partitioner {
   using Local = FunctionRef<TensorList(std::span<const Tensor>)>;
   SmallVector<ValueId, 4> local(std::initializer_list<ValueId> in, NodeId like, Local function);
   ValueId whole(ValueId value) { return as(value, Layout::replicate(), 0)[0]; }
+  bool take_rows(ValueId input, ValueId given);
+  bool look_through_windows(NodeId id);
+  bool has_split_rows(ValueId value) const;
+  std::optional<op::HaloAttrs> windows_over(ValueId named, const Shape& picture, std::int64_t count,
+                                            op::HaloAttrs windows) const;
+  ValueId with_borders(ValueId value, const op::HaloAttrs& windows);
+  ValueId rows_of_whole(ValueId picture, const op::HaloAttrs& windows);
+  ValueId to_owners(ValueId made, const op::HaloAttrs& windows);
+  ValueId taken_rows(ValueId value, const Piece& has, const Piece& wanted);
+  ValueId laid_rows(ValueId value, const Piece& has, const Piece& wanted);
+  Shape seen_shape(Shape picture, const op::HaloAttrs& windows) const;
+  template <class A>
+  bool convolve(NodeId id);
+  template <class A>
+  bool convolve_for_weight(NodeId id);
+  template <class A>
+  bool convolve_back(NodeId id);
+  bool convolve_locally(NodeId id);
+  op::HaloAttrs positions_of_rows(ValueId named, int dim, std::int64_t rows, std::int64_t columns) const;
+  ValueId positions_to_rows(ValueId value, int dim, std::int64_t rows);
+  void set_positions(ValueId old, ValueId made, int dim, std::int64_t rows);
+  bool merge_rows(NodeId id);
+  bool unfold_rows(NodeId id);
+  bool fold_rows(NodeId id);
+  struct Blurred {
+    op::HaloAttrs windows;
+    Piece seen, inside;  // rows that windows look at, and those of them in the picture
+  };
+  template <class A>
+  std::optional<Blurred> blurred(ValueId named, const Shape& picture, const A& attrs) const;
+  bool blur(NodeId id);
+  bool blur_back(NodeId id);
+  bool pool_largest(NodeId id);
+  bool pool_largest_back(NodeId id);
+  ValueId moved_down(ValueId places, const Shape& picture, std::int64_t rows);
+  template <class A>
+  bool pool_means(NodeId id);
+  bool pool_means_back(NodeId id);
+  Piece own_piece(std::int64_t size) const;
+  ValueId times_rows(ValueId value, const std::vector<double>& factors);
+  double share_of_rows(const Shape& picture) const;
+  bool pool_all(NodeId id);
+  bool pool_all_back(NodeId id);
   bool look_up_range(NodeId id);
   void embed(NodeId id);
   void embed_backward(NodeId id);
@@ -136,6 +182,7 @@ class Partitioner {
   void outputs();
   void forget_layouts();
   Pieces& pieces(ValueId value) { return pieces_[static_cast<std::size_t>(value)]; }
+  const Shape& shape_of(ValueId value) const { return global_.value(value).type.shape; }
   Layout& layout_of(ValueId value) { return layouts_[static_cast<std::size_t>(value)]; }
   std::int64_t& blocks(ValueId value) { return blocks_[static_cast<std::size_t>(value)]; }
   std::int64_t blocks(ValueId value) const { return blocks_[static_cast<std::size_t>(value)]; }
@@ -157,6 +204,10 @@ class Partitioner {
   std::vector<Pieces> whole_;       // replicated forms of values, so that each is gathered once
   // Pieces that were exchanged, by value, dimension and blocks, so that each is so once.
   std::map<std::tuple<ValueId, int, std::int64_t>, ValueId> exchanged_;
+  // Rows with borders, by value and windows, so that they are exchanged once; and the windows in which places of largest
+  // elements were found, by the value of these places.
+  std::map<std::tuple<ValueId, std::int64_t, std::int64_t, std::int64_t, std::int64_t, double>, ValueId> borders_;
+  std::map<ValueId, op::HaloAttrs> windows_of_places_;
   std::set<std::int64_t> kept_;  // variables that hold this rank's terms
   std::vector<bool> terms_;      // by value: made by adding to such a variable
   std::vector<bool> of_inputs_;  // by split value: along rows of the inputs, not along a variable that is split
