@@ -115,20 +115,41 @@ bool reads_halves(const Chain& chain) {
 }
 
 // Code for the offset of an operand's element: sum of coordinate times stride.
-std::string place(const Chain& chain, const Shape& strides, bool by_number = true) {
-  if (by_number && is_linear(chain, strides)) return "i";
-  std::string text;
+std::string place(const Chain& chain, const Chain::Operand& operand, bool by_number = true) {
+  const Shape& strides = operand.strides;
+  std::string text = operand.first == 0 ? "" : fmt::format("(Index){}", operand.first);
+  const auto add = [&](const std::string& term) { text += (text.empty() ? "" : " + ") + term; };
+  if (by_number && is_linear(chain, strides)) {
+    add("i");
+    return text;
+  }
   for (int d = 0; d < strides.rank(); ++d) {
-    if (strides[d] == 0 || chain.shape[d] == 1) continue;
-    text += fmt::format("{}x{} * {}", text.empty() ? "" : " + ", d, strides[d]);
+    if (strides[d] != 0 && chain.shape[d] != 1) add(fmt::format("x{} * {}", d, strides[d]));
   }
   return text.empty() ? "0" : text;
+}
+
+// Code for the place of a result.
+std::string target(const Chain& chain) { return chain.into ? place(chain, *chain.into) : "i"; }
+
+// True if 32 bits do not hold every offset.
+bool is_wide(const Chain& chain) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 30;
+  const auto reach = [&](const Chain::Operand& operand) {
+    std::int64_t last = operand.first;
+    for (int d = 0; d < chain.shape.rank(); ++d) last += (chain.shape[d] - 1) * operand.strides[d];
+    return last;
+  };
+  bool wide = chain.shape.numel() >= kMost || (chain.into && reach(*chain.into) >= kMost);
+  for (const auto& operand : chain.operands) wide = wide || reach(operand) >= kMost;
+  return wide;
 }
 
 // Coordinates x0, x1, … of element i, where an operand needs them.
 std::string coordinates(const Chain& chain) {
   bool needed = false;
   for (const auto& operand : chain.operands) needed |= !is_linear(chain, operand.strides);
+  if (chain.into) needed |= !is_linear(chain, chain.into->strides);
   std::string text;
   if (!needed) return text;
   text += "    Index r = i;\n";
@@ -155,7 +176,7 @@ std::string value_code(const Chain& chain, bool by_number) {
   std::string text;
   for (std::size_t k = 0; k < chain.operands.size(); ++k) {
     text += fmt::format("    const {} v{} = a{}[{}];\n", value_type(chain.operands[k].dtype), k, k,
-                        place(chain, chain.operands[k].strides, by_number));
+                        place(chain, chain.operands[k], by_number));
   }
   return text + step_code(chain);
 }
@@ -163,7 +184,7 @@ std::string value_code(const Chain& chain, bool by_number) {
 std::string element_code(const Chain& chain) {
   std::string text = coordinates(chain) + value_code(chain, true);
   for (std::size_t o = 0; o < chain.outputs.size(); ++o)
-    text += fmt::format("    o{}[i] = {};\n", o, value_name(chain.outputs[o]));
+    text += fmt::format("    o{}[{}] = {};\n", o, target(chain), value_name(chain.outputs[o]));
   return text;
 }
 
@@ -187,9 +208,10 @@ std::string head(const Chain& chain, int threads);
 int pack_of(const Chain& chain) {
   constexpr std::int64_t kLeast = 1 << 15;
   bool halves = false;
-  for (const auto& operand : chain.operands) halves = halves || is_half(operand.dtype);
-  for (int value : chain.outputs) halves = halves || is_half(dtype_of_value(chain, value));
+  for (const auto& operand : chain.operands) halves = halves || size_of(operand.dtype) == 2;
+  for (int value : chain.outputs) halves = halves || size_of(dtype_of_value(chain, value)) == 2;
   const int pack = halves ? 8 : 4;
+  if (chain.into && (chain.shape.rank() == 0 || chain.into->strides.back() != 1)) return 1;
   const bool fits = chain.shape.rank() > 0 && chain.shape.back() % pack == 0 && chain.shape.numel() >= kLeast;
   return fits ? pack : 1;
 }
@@ -199,7 +221,7 @@ std::string pack_loads(const Chain& chain) {
   std::string text;
   for (std::size_t k = 0; k < chain.operands.size(); ++k) {
     const auto& operand = chain.operands[k];
-    const std::string from = place(chain, operand.strides), type = stored_type(operand.dtype);
+    const std::string from = place(chain, operand), type = stored_type(operand.dtype);
     const std::int64_t last = operand.strides.back();
     if (last == 1) {
       text += fmt::format("  const Pack<{0}> p{1} = load_pack(a{1} + ({2}));\n", type, k, from);
@@ -232,7 +254,7 @@ std::string pack_source(const Chain& chain, int pack) {
   for (std::size_t o = 0; o < chain.outputs.size(); ++o)
     text += fmt::format("    q{}.at[k] = {};\n", o, value_name(chain.outputs[o]));
   text += "  }\n";
-  for (std::size_t o = 0; o < chain.outputs.size(); ++o) text += fmt::format("  store_pack(o{0} + i, q{0});\n", o);
+  for (std::size_t o = 0; o < chain.outputs.size(); ++o) text += fmt::format("  store_pack(o{0} + ({1}), q{0});\n", o, target(chain));
   const std::string tools = fmt::format(
       "constexpr int V = {};\n"
       "template <class T> struct alignas(sizeof(T) * V > 16 ? 16 : sizeof(T) * V) Pack {{ T at[V]; }};\n"
@@ -248,26 +270,30 @@ std::string pack_source(const Chain& chain, int pack) {
 
 // Fewest dimensions over which all operands have strides.
 Chain joined_dimensions(Chain chain) {
+  const auto each = [&](const auto& body) {
+    for (auto& operand : chain.operands) body(operand.strides);
+    if (chain.into) body(chain.into->strides);
+  };
   for (int d = chain.shape.rank() - 2; d >= 0; --d) {
     if (chain.shape[d + 1] == 1) {
       chain.shape.erase(d + 1);
-      for (auto& operand : chain.operands) operand.strides.erase(d + 1);
+      each([&](Shape& strides) { strides.erase(d + 1); });
       continue;
     }
     bool joins = true;
-    for (const auto& operand : chain.operands)
-      joins = joins && (chain.shape[d] == 1 || operand.strides[d] == operand.strides[d + 1] * chain.shape[d + 1]);
+    each([&](const Shape& strides) {
+      joins = joins && (chain.shape[d] == 1 || strides[d] == strides[d + 1] * chain.shape[d + 1]);
+    });
     if (!joins) continue;
     chain.shape[d + 1] *= chain.shape[d];
     chain.shape.erase(d);
-    for (auto& operand : chain.operands) operand.strides.erase(d);
+    each([&](Shape& strides) { strides.erase(d); });
   }
   return chain;
 }
 
 std::string head(const Chain& chain, int threads) {
-  const auto n = chain.shape.numel();
-  std::string text = fmt::format("typedef {} Index;\n", n < (std::int64_t{1} << 30) ? "unsigned" : "long long");
+  std::string text = fmt::format("typedef {} Index;\n", is_wide(chain) ? "long long" : "unsigned");
   if (reads_halves(chain)) text += half_types();
   if (calls_functions(chain)) text += kFunctions;
   for (std::size_t s = 0; s < chain.steps.size(); ++s) text += step_function(chain, s);
@@ -432,6 +458,16 @@ const std::string* elementwise_expression(std::string_view op, DType dtype) {
   const auto it = expressions().find(op);
   if (it == expressions().end()) return nullptr;
   return is_float(dtype) ? &it->second.floats : &it->second.integers;
+}
+
+Chain move_chain(DType dtype, const Shape& shape, const Shape& from, const Chain::Operand& into) {
+  constexpr DType kBySize[] = {DType::u8, DType::u16, DType::u32, DType::u64};
+  const DType bits = kBySize[std::countr_zero(size_of(dtype))];
+  return {.shape = shape,
+          .operands = {{bits, from}},
+          .steps = {{"a", {0}, bits, {}}},
+          .outputs = {1},
+          .into = Chain::Operand{bits, into.strides, into.first}};
 }
 
 std::unique_ptr<kernels::Plan> plan_copy(const kernels::PlanRequest& request) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,7 @@ struct Chain {
   struct Operand {
     DType dtype;
     Shape strides;  // over `shape`, in elements
+    std::int64_t first = 0;
   };
   struct Step {
     std::string expression;
@@ -46,7 +48,8 @@ struct Chain {
   Shape shape;
   std::vector<Operand> operands;
   std::vector<Step> steps;
-  std::vector<int> outputs;  // written contiguously
+  std::vector<int> outputs;       // written contiguously, or
+  std::optional<Operand> into{};  // where these strides say
 };
 
 // Reduction of the only output of a chain over axes of its shape; the result is contiguous.
@@ -78,6 +81,9 @@ std::unique_ptr<kernels::Plan> plan_chain(const Chain& chain);
 
 // Storage of kernels that are chains: any of it.
 kernels::Storable converts();
+
+// Copy of elements of a dtype, bit by bit, between places of two arrays.
+Chain move_chain(DType dtype, const Shape& shape, const Shape& from, const Chain::Operand& into);
 
 // Copy of an operand's elements in row-major order, to another dtype or shape.
 std::unique_ptr<kernels::Plan> plan_copy(const kernels::PlanRequest& request);

@@ -9,10 +9,29 @@ template <class T> static __device__ T logistic(T x) {
 }
 template <class T> static __device__ T times(T x, T f) { return f == T(0) ? T(0) : x * f; }
 template <class T> static __device__ T within_reach(T x) { return x < T(-1000) ? T(-1000) : x > T(1000) ? T(1000) : x; }
-template <class T> static __device__ T normal_share(T x) { return T(0.5) * erfc(-x * T(0.70710678118654752)); }
+// Share of the normal distribution below x, given exp(-x²/2). In f32 by t · q(t) · exp(-x²/2) with t = 1 / (1 + 0.4 z),
+// z = |x| / √2, a tail whose error stays below 2e-7: erfcf is bound by arithmetic where memory should be the bound.
+static __device__ double normal_share_given(double x, double) { return 0.5 * erfc(-x * 0.70710678118654752); }
+static __device__ float normal_share_given(float x, float bell) {
+  const float t = __fdividef(1.f, 1.f + 0.282842712f * fabsf(x));
+  float q = 0.0513464851f;
+  q = q * t - 0.187325505f;
+  q = q * t + 0.176427926f;
+  q = q * t - 0.0119615726f;
+  q = q * t + 0.144481336f;
+  q = q * t + 0.167746286f;
+  q = q * t + 0.207944658f;
+  q = q * t + 0.225664628f;
+  q = q * t + 0.225675901f;
+  const float tail = 0.5f * t * q * bell;
+  return x < 0.f ? tail : 1.f - tail;
+}
+static __device__ double bell_of(double x) { return exp(-0.5 * x * x); }
+static __device__ float bell_of(float x) { return __expf(-0.5f * x * x); }
+template <class T> static __device__ T normal_share(T x) { return normal_share_given(x, bell_of(x)); }
 template <class T> static __device__ T gelu_slope(T at) {
-  const T x = within_reach(at);
-  return normal_share(x) + x * exp(T(-0.5) * x * x) * T(0.39894228040143268);
+  const T x = within_reach(at), bell = bell_of(x);
+  return normal_share_given(x, bell) + x * bell * T(0.39894228040143268);
 }
 template <class T> static __device__ T gelu_argument(T x) {
   return T(1.5957691216057308) * x * (T(1) + T(0.044715) * x * x);

@@ -8,7 +8,14 @@ namespace {
 // Recordings hold addresses, so each set of operands has its own; data loaders rotate among a few buffers.
 class DeviceRunner final : public Runner {
  public:
-  explicit DeviceRunner(BoundProgram& program) : program_(program) {}
+  // One stream runs lane 0: a step of another lane would never run.
+  explicit DeviceRunner(BoundProgram& program) : program_(program) {
+    const auto& lanes = program.lanes();
+    for (std::size_t i = 1; i < lanes.size(); ++i) {
+      check(lanes[i].empty(), "[run] expected all steps of a program on {} in lane 0, got {} in lane {}",
+            to_string(program.executable().device()), lanes[i].size(), i);
+    }
+  }
 
   void run() override {
     const std::vector<void*>& key = program_.changing_addresses();

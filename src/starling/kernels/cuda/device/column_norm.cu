@@ -24,15 +24,20 @@ Grid grid_of(const ColumnNorm& p) {
   return {across, wide, static_cast<int>(parts < 1 ? 1 : parts)};
 }
 
+// First row of a thread, the one behind its last, and from one to the next. A block's rows are neighbours.
 struct ThreadRows {
-  long long row, more;  // first row of a thread, and from one to the next
-  int channel;
+  long long row, end;
+  int more, channel;
 };
-__device__ __forceinline__ ThreadRows rows_of(int across) {
+// What a pass reads last is still in the cache when the next one begins there: the first pass over a tensor, which a
+// kernel wrote from its first row on, goes `backwards`, the second forwards.
+__device__ __forceinline__ ThreadRows rows_of(const ColumnNorm& p, int across, bool backwards = false) {
   const int down = kThreads / across;
   const int pack = static_cast<int>(blockIdx.x) * across + static_cast<int>(threadIdx.x) % across;
-  return {static_cast<long long>(blockIdx.y) * down + threadIdx.x / across, static_cast<long long>(gridDim.y) * down,
-          pack * 8};
+  const long long part = backwards ? gridDim.y - 1 - blockIdx.y : blockIdx.y;
+  const long long together = static_cast<long long>(gridDim.y) * down, mine = (p.rows + together - 1) / together * down;
+  const long long end = (part + 1) * mine;
+  return {part * mine + threadIdx.x / across, end < p.rows ? end : p.rows, down, pack * 8};
 }
 
 // Sums of a block's threads for its channels, into parts [parts, 2, channels].
@@ -54,11 +59,11 @@ __device__ __forceinline__ void write_parts(const Eight& a, const Eight& b, int 
 __global__ void __launch_bounds__(kThreads)
     moments_kernel(const __grid_constant__ ColumnNorm p, Reals x, int across, float* parts) {
   begin();
-  const ThreadRows at = rows_of(across);
+  const ThreadRows at = rows_of(p, across, true);
   const Eight base = load_eight(x, at.channel);
   Eight sum{}, squares{};
 #pragma unroll 4
-  for (long long row = at.row; row < p.rows; row += at.more) {
+  for (long long row = at.row; row < at.end; row += at.more) {
     const Eight v = load_eight(x, row * p.channels + at.channel);
 #pragma unroll
     for (int k = 0; k < 8; ++k) {
@@ -86,7 +91,7 @@ __global__ void __launch_bounds__(1024) statistics_kernel(const __grid_constant_
 __global__ void __launch_bounds__(kThreads)
     forward_kernel(const __grid_constant__ ColumnNorm p, const __grid_constant__ ColumnNormForward f, int across) {
   begin();
-  const ThreadRows at = rows_of(across);
+  const ThreadRows at = rows_of(p, across);
   Eight scale, shift;
 #pragma unroll
   for (int k = 0; k < 8; ++k) {
@@ -95,7 +100,7 @@ __global__ void __launch_bounds__(kThreads)
     shift.at[k] = (f.bias ? f.bias[c] : 0.f) - f.mean[c] * scale.at[k];
   }
 #pragma unroll 2
-  for (long long row = at.row; row < p.rows; row += at.more) {
+  for (long long row = at.row; row < at.end; row += at.more) {
     const long long i = row * p.channels + at.channel;
     Eight v = load_eight(f.x, i), more{};
     if (f.residual.data) more = load_eight(f.residual, i);
@@ -124,12 +129,12 @@ __global__ void __launch_bounds__(kThreads)
     slopes_kernel(const __grid_constant__ ColumnNorm p, const __grid_constant__ ColumnNormBackward b, int across,
                   float* parts) {
   begin();
-  const ThreadRows at = rows_of(across);
+  const ThreadRows at = rows_of(p, across, true);
   Eight sum{}, dot{}, mean;
 #pragma unroll
   for (int k = 0; k < 8; ++k) mean.at[k] = b.mean[at.channel + k];
 #pragma unroll 2
-  for (long long row = at.row; row < p.rows; row += at.more) {
+  for (long long row = at.row; row < at.end; row += at.more) {
     const long long i = row * p.channels + at.channel;
     const Eight g = slopes_at(b, i), x = load_eight(b.x, i);
 #pragma unroll
@@ -161,7 +166,7 @@ __global__ void __launch_bounds__(kThreads)
     backward_kernel(const __grid_constant__ ColumnNorm p, const __grid_constant__ ColumnNormBackward b, int across,
                     const float* sums) {
   begin();
-  const ThreadRows at = rows_of(across);
+  const ThreadRows at = rows_of(p, across);
   const float n = static_cast<float>(p.rows);
   Eight scale, from_x, shift;  // dx = scale · g + from_x · x + shift
 #pragma unroll
@@ -173,7 +178,7 @@ __global__ void __launch_bounds__(kThreads)
     shift.at[k] = -scale.at[k] * sums[c] / n - from_x.at[k] * mean;
   }
 #pragma unroll 2
-  for (long long row = at.row; row < p.rows; row += at.more) {
+  for (long long row = at.row; row < at.end; row += at.more) {
     const long long i = row * p.channels + at.channel;
     Eight g = slopes_at(b, i);
     const Eight x = load_eight(b.x, i);
@@ -186,10 +191,10 @@ __global__ void __launch_bounds__(kThreads)
 __global__ void __launch_bounds__(kThreads)
     sum_kernel(const __grid_constant__ ColumnNorm p, Reals x, int across, float* parts) {
   begin();
-  const ThreadRows at = rows_of(across);
+  const ThreadRows at = rows_of(p, across);
   Eight sum{};
 #pragma unroll 4
-  for (long long row = at.row; row < p.rows; row += at.more) {
+  for (long long row = at.row; row < at.end; row += at.more) {
     const Eight v = load_eight(x, row * p.channels + at.channel);
 #pragma unroll
     for (int k = 0; k < 8; ++k) sum.at[k] += v.at[k];

@@ -10,8 +10,10 @@ struct EmbeddingSum {
   long long rows, n, padding;
   int width;
 };
+// Bytes of scratch: who asks for which row is linked there.
+unsigned long long embedding_sum_scratch(const EmbeddingSum& sum);
 cudaError_t load_embedding_sum();
 cudaError_t launch_embedding_sum(const EmbeddingSum& sum, const float* dy, const long long* indices, float* out,
-                                 cudaStream_t stream);
+                                 void* scratch, cudaStream_t stream);
 
 }  // namespace starling::device

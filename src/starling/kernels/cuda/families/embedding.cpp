@@ -25,12 +25,12 @@ std::unique_ptr<Plan> plan_embedding_backward(const PlanRequest& request) {
   const Shape& out = request.out[0].shape;
   if (out.numel() == 0) return make_plan([](const Launch&) {});
   const std::int64_t width = out.numel() / out[0];
-  if (out[0] > (1 << 30) || width > (1 << 23)) return nullptr;
+  if (out[0] > (1 << 30) || width > (1 << 23) || request.in[1].shape.numel() > (1 << 30)) return nullptr;
   const device::EmbeddingSum sum{a.rows, request.in[1].shape.numel(), a.padding, static_cast<int>(width)};
   check_cuda(device::load_embedding_sum(), "loading a kernel");
-  return make_plan([sum](const Launch& launch) {
+  return make_plan(device::embedding_sum_scratch(sum), [sum](const Launch& launch) {
     check_cuda(device::launch_embedding_sum(sum, cuda::input<float>(launch, 0), cuda::input<long long>(launch, 1),
-                                            cuda::output<float>(launch, 0), cuda::stream_of(launch)),
+                                            cuda::output<float>(launch, 0), launch.scratch, cuda::stream_of(launch)),
                "launching a kernel");
   });
 }

@@ -10,14 +10,8 @@ using cuda::Pointer;
 
 // Copy of operand k into the result, from `first` along strides.
 cuda::Stage copy_into(const ArgDesc& in, std::size_t k, const Shape& strides, std::int64_t first) {
-  const std::string type = cuda::moved_type(in.dtype);
-  std::string from = "0", to = fmt::format("{}ll", first);
-  for (int d = 0; d < in.shape.rank(); ++d) {
-    from += fmt::format(" + x{} * {}ll", d, in.strides[d]);
-    to += fmt::format(" + x{} * {}ll", d, strides[d]);
-  }
-  return cuda::code_stage({in.shape, {type}, {type}, fmt::format("  o0[{}] = a0[{}];", to, from), {}},
-                          {{Pointer::Of::in, k}, {Pointer::Of::out, 0}});
+  return cuda::chain_stage(cuda::move_chain(in.dtype, in.shape, in.strides, {in.dtype, strides, first}),
+                           {{Pointer::Of::in, k}, {Pointer::Of::out, 0}});
 }
 
 std::unique_ptr<Plan> plan_concat(const PlanRequest& request) {
