@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "starling/base/round_up.h"
 #include "starling/kernels/cpu/simd/cast.h"
 
 namespace starling::kernels {
@@ -19,7 +20,7 @@ class WidePlan final : public Plan {
  public:
   WidePlan(std::span<const ArgDesc> in, std::span<const ArgDesc> out, std::unique_ptr<Plan> inner)
       : inner_(std::move(inner)), in_count_(in.size()), out_count_(out.size()) {
-    scratch_bytes = padded(inner_->scratch_bytes);
+    scratch_bytes = round_up(inner_->scratch_bytes);
     for (std::size_t i = 0; i < in.size(); ++i) place(in[i], i, in_);
     for (std::size_t i = 0; i < out.size(); ++i) place(out[i], i, out_);
   }
@@ -42,13 +43,11 @@ class WidePlan final : public Plan {
   }
 
  private:
-  static std::size_t padded(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
-
   void place(const ArgDesc& arg, std::size_t index, std::vector<Wide>& into) {
     if (!is_half(arg.dtype)) return;
     const std::int64_t count = arg.shape.numel();
     into.push_back({index, arg.dtype, count, scratch_bytes});
-    scratch_bytes += padded(static_cast<std::size_t>(count) * sizeof(float));
+    scratch_bytes += round_up(static_cast<std::size_t>(count) * sizeof(float));
   }
 
   std::unique_ptr<Plan> inner_;

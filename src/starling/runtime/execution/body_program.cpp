@@ -1,14 +1,11 @@
 #include "starling/runtime/execution/body_program.h"
 
 #include "starling/base/error.h"
+#include "starling/base/round_up.h"
 #include "starling/base/stop_request.h"
 
 namespace starling::runtime {
-namespace {
-
-std::size_t padded(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
-
-}  // namespace
+namespace {}  // namespace
 
 BodyProgram::BodyProgram(const graph::Graph& body, const ExecutableOptions& options)
     : executable_(Executable::build(body, options.program, options.own_kernels)) {
@@ -29,7 +26,7 @@ BodyProgram::BodyProgram(const graph::Graph& body, const ExecutableOptions& opti
     table_.insert(table_.end(), instruction.out.begin(), instruction.out.end());
     steps_.push_back(step);
   }
-  table_at_ = padded(executable_->arena_bytes());
+  table_at_ = round_up(executable_->arena_bytes());
 }
 
 void BodyProgram::run(std::byte* memory, void* const* inputs, void* const* outputs,

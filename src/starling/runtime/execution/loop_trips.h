@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "starling/base/round_up.h"
 #include "starling/graph/control/control_types.h"
 #include "starling/runtime/execution/body_program.h"
 
@@ -13,7 +14,7 @@ class ScratchOffsets {
   template <class T>
   std::size_t take(std::size_t count) {
     const std::size_t at = bytes_;
-    bytes_ += (count * sizeof(T) + 63) / 64 * 64;
+    bytes_ += round_up(count * sizeof(T));
     return at;
   }
   std::size_t bytes() const { return bytes_; }

@@ -3,12 +3,14 @@
 #include <bit>
 #include <cstring>
 
+#include "starling/base/round_up.h"
+
 namespace starling::runtime {
 
 StateStack::StateStack(const std::vector<std::size_t>& bytes) : bytes_(bytes) {
   for (std::size_t size : bytes) {
     offsets_.push_back(stride_);
-    stride_ += (size + 63) / 64 * 64;
+    stride_ += round_up(size);
   }
 }
 

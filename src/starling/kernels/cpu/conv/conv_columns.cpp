@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "starling/base/parallel.h"
+#include "starling/base/round_up.h"
 #include "starling/kernels/cpu/conv/conv_cut.h"
 #include "starling/kernels/cpu/gemm/product.h"
 
@@ -59,7 +60,7 @@ ColumnConv<T>::ColumnConv(const ConvGeometry& geometry, Pass pass, int threads)
   threads_ = static_cast<int>(std::clamp<std::int64_t>(std::min(tasks, useful), 1, threads));
   whole_ = plan_range(width_);
   last_ = plan_range(positions - (ranges_ - 1) * width_);
-  product_bytes_ = (std::max(whole_.scratch_per_thread, last_.scratch_per_thread) + 63) / 64 * 64;
+  product_bytes_ = round_up(std::max(whole_.scratch_per_thread, last_.scratch_per_thread));
   columns_count_ = direct_ ? 0 : whole_lanes(taps * width_);
   sums_count_ = pass == Pass::weight ? whole_lanes(g_.w[0] * taps) : 0;
   ScratchCarver carver;

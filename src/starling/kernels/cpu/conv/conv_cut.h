@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "starling/base/parallel.h"
+#include "starling/base/round_up.h"
 #include "starling/kernels/cpu/conv/conv_shape.h"
 
 namespace starling::kernels {
@@ -60,7 +61,7 @@ class ScratchCarver {
   template <class T>
   T* take(std::int64_t count) {
     char* at = base_ ? base_ + used_ : nullptr;
-    used_ += (count * static_cast<std::int64_t>(sizeof(T)) + 63) / 64 * 64;
+    used_ += round_up(count * static_cast<std::int64_t>(sizeof(T)));
     return reinterpret_cast<T*>(at);
   }
   std::size_t used() const { return static_cast<std::size_t>(used_); }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "starling/base/parallel.h"
+#include "starling/base/round_up.h"
 #include "starling/kernels/cpu/conv/conv_cut.h"
 #include "starling/kernels/cpu/gemm/gemm.h"
 
@@ -34,7 +35,7 @@ class WinogradForward {
       plans_[i] = plan_width((i + 1) * 16);
       product = std::max(product, plans_[i].scratch_per_thread);
     }
-    product_bytes_ = static_cast<std::int64_t>(product + 63) / 64 * 64;
+    product_bytes_ = round_up(static_cast<std::int64_t>(product));
     plane_ = in_.channels * out_.channels;
     // Plane stride that is not a multiple of a page: the planes of a tile must not share cache sets.
     in_plane_ = in_.channels * kPanelTiles * panels_ + kConvLanes;

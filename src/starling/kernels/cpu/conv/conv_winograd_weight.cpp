@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "starling/base/parallel.h"
+#include "starling/base/round_up.h"
 #include "starling/kernels/cpu/conv/conv_cut.h"
 #include "starling/kernels/cpu/conv/conv_winograd.h"
 #include "starling/kernels/cpu/conv/winograd.h"
@@ -32,7 +33,7 @@ class WinogradWeight {
     const std::int64_t fitting = most / (sizes_.planes() * (x_.channels + y_.channels));
     block_ = std::min(whole_lanes(tiles_), std::clamp<std::int64_t>(fitting / 64 * 64, 128, 1024));
     pitch_ = block_ + kConvLanes;  // not a power of two: rows must not share cache sets
-    product_bytes_ = static_cast<std::int64_t>(plan_tiles(block_).scratch_per_thread + 63) / 64 * 64;
+    product_bytes_ = round_up(static_cast<std::int64_t>(plan_tiles(block_).scratch_per_thread));
     ScratchCarver carver(scratch);
     const std::int64_t teams = apart_ ? threads_ : 1;
     moves_count_ = whole_lanes(std::max(winograd_memory(scheme, x_), winograd_memory(scheme, y_)));

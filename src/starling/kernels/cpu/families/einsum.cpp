@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "starling/base/round_up.h"
 #include "starling/kernels/cpu/gemm/product.h"
 #include "starling/kernels/cpu/gemm/thin_product.h"
 #include "starling/kernels/cpu/reduce/reduce.h"
@@ -78,7 +79,7 @@ class Builder {
 
   std::size_t reserve(std::size_t bytes) {
     const std::size_t at = scratch_;
-    scratch_ += (bytes + 63) / 64 * 64;
+    scratch_ += round_up(bytes);
     return at;
   }
 

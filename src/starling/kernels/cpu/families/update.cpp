@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "starling/base/parallel.h"
+#include "starling/base/round_up.h"
 #include "starling/kernels/by_float.h"
 #include "starling/kernels/cpu/index/row_groups.h"
 #include "starling/kernels/cpu/update/in_place.h"
@@ -54,7 +55,7 @@ struct UpdateRun {
   std::vector<std::int64_t> sizes;
   ScalarTypes types;
 
-  std::size_t lists() const { return (sizes.size() * sizeof(UpdateTensor<T>) + 63) / 64 * 64; }
+  std::size_t lists() const { return round_up(sizes.size() * sizeof(UpdateTensor<T>)); }
   std::size_t scratch() const { return lists() + (kTrusts<A> ? trust_scratch(sizes) : 0); }
 
   void operator()(const Launch& launch) const {

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "starling/base/parallel.h"
+#include "starling/base/round_up.h"
 
 namespace starling::kernels {
 namespace {
@@ -17,8 +18,6 @@ constexpr std::int64_t kBlock = 512;
 constexpr std::int64_t kGrain = 8192;
 // Size from which results bypass the caches: they would be evicted before being read.
 constexpr std::int64_t kStreamBytes = std::int64_t{8} << 20;  // per thread
-
-std::size_t round_up(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 template <class T>
 void spread_as(std::byte* to, const std::byte* from, std::int64_t rows, std::int64_t cols, std::int64_t row,

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "starling/base/error.h"
+#include "starling/base/round_up.h"
 #include "starling/kernels/cpu/gemm/gemm.h"
 #include "starling/kernels/cpu/gemm/gemm_blocks.h"
 
@@ -9,7 +10,6 @@ namespace {
 
 constexpr std::int64_t kVectorLanes = 16;
 
-std::int64_t round_up(std::int64_t x, std::int64_t unit) { return (x + unit - 1) / unit * unit; }
 std::int64_t divide_up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
 
 // Cost of transposing an element, in sixteenths of a multiply-add; measured.

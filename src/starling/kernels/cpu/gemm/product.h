@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "starling/base/parallel.h"
+#include "starling/base/round_up.h"
 #include "starling/kernels/cpu/gemm/gemm.h"
 #include "starling/kernels/kernel.h"
 #include "starling/ops/def/symbol.h"
@@ -42,7 +43,7 @@ struct BatchedProduct {
   }
 
  private:
-  std::size_t padded_scratch() const { return (gemm_scratch_bytes(plan) + 63) / 64 * 64; }
+  std::size_t padded_scratch() const { return round_up(gemm_scratch_bytes(plan)); }
 
   template <class F>
   void some(std::int64_t begin, std::int64_t end, void* scratch, F& f) const {

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "starling/base/parallel.h"
+#include "starling/base/round_up.h"
 #include "starling/tensor/shape.h"
 
 // LAPACK by its Fortran names: column-major matrices, arguments by address, string lengths at the end.
@@ -41,7 +42,7 @@ struct MatrixBatch {
   bool large = false;  // worth LAPACK's own threads
 
   MatrixBatch(const Shape& shape, int most_threads);
-  std::size_t workspace() const { return (doubles * sizeof(double) + ints * sizeof(int) + 63) / 64 * 64; }
+  std::size_t workspace() const { return round_up(doubles * sizeof(double) + ints * sizeof(int)); }
   std::size_t scratch_bytes() const { return workspace() * static_cast<std::size_t>(threads); }
 
   // Calls f(index, doubles, ints) for every matrix.
