@@ -39,12 +39,12 @@ TEST(LayoutLaws, MegatronReducesTwiceForwardAndTwiceBackwardABlock) {
   EXPECT_GT(on_threads({"", {"gpt"}, {{"model", 2}}, {.preset = "singa_feature"}}).calls["model all_gather"], 0);
 }
 
-dist::PlannedStep planned(const Plan& plan) {
+dist::PlannedStep planned(const Plan& plan, int rank = 0) {
   Step step(plan.net, kRows, DType::f32, Norm::local);
   const graph::Graph traced = graph::trace([&](std::span<const Tensor> in) { return TensorList{step.step(in)}; },
                                            std::vector<Tensor>(step.batch.begin(), step.batch.end()))
                                   .graph;
-  return plan_step(traced, plan.placed(), 0);
+  return plan_step(traced, plan.placed(), rank);
 }
 
 std::string told(const std::vector<dist::PlannedFallback>& fallbacks) {
@@ -68,7 +68,8 @@ TEST(LayoutLaws, NothingFallsBackToWhole) {
 // Weight bytes of a rank are those of what the layout leaves whole and a share of what it splits. Control: without the
 // layout they are all.
 TEST(LayoutLaws, ARankStoresItsShareOfWhatTheLayoutSplits) {
-  for (const Plan& plan : {backend_plans()[0], backend_plans()[1]}) {
+  const Plan cots{"local_image_cots", {"local_image"}, {{"model", 2}}, {.preset = "cots"}};
+  for (const Plan& plan : {backend_plans()[0], backend_plans()[1], cots}) {
     const Step step(plan.net, kRows, DType::f32, Norm::local);
     double split = 0, whole = 0;
     for (const Tensor& parameter : step.net->parameters()) {
@@ -82,6 +83,50 @@ TEST(LayoutLaws, ARankStoresItsShareOfWhatTheLayoutSplits) {
     control.layout = {};
     EXPECT_EQ(static_cast<double>(on_threads(control).weight_bytes), split + whole) << plan;
   }
+}
+
+// The bytes that a rank is told to send are those that move. Control: without the layout no rank sends rows.
+TEST(LayoutLaws, BordersOfPicturesAreTheBytesThatAreTold) {
+  const Plan plan{"resnet_small_spatial", {"resnet_small"}, {{"data", 1}, {"model", 3}}, {.preset = "spatial"}};
+  Plan control = plan;
+  control.layout = {};
+  std::vector<std::int64_t> told(3), moved(3), without(3);
+  const auto comms = make_thread_comms(plan.ranks(), {.deadline = std::chrono::seconds(60)});
+  const auto sent_by = [](Comm& comm, const Plan& plan) {
+    Step step(plan.net, kRows, DType::f32, Norm::local);
+    const auto strategy = allreduce(testing::borrowed(comm), {.mesh = {plan.mesh}, .layout = plan.layout});
+    strategy->begin(state_of(step));
+    const CompileOptions options{.threads = 1, .strategy = strategy};
+    CompiledFunction once([&](std::span<const Tensor> in) { return TensorList{step.step(in)}; }, options);
+    once.call(step.fields(), GlobalRows{kRows});
+    return static_cast<std::int64_t>(strategy->exchanged(CommOp::send).bytes_sent);
+  };
+  run_ranks(comms, [&](Comm& comm) {
+    const auto rank = static_cast<std::size_t>(comm.rank());
+    for (const auto& one : planned(plan, comm.rank()).exchanges)
+      told[rank] += one.op == "halo" || one.op == "halo_add" ? one.sent : 0;
+    moved[rank] = sent_by(comm, plan);
+    without[rank] = sent_by(comm, control);
+  });
+  EXPECT_EQ(moved, told);
+  EXPECT_GT(moved[1], moved[0]) << "the rank in the middle has two borders";
+  EXPECT_EQ(without, std::vector<std::int64_t>(3));
+}
+
+// A net of filters that are not shared: beside borders only what its last layer needs is exchanged, and means of single
+// numbers. Control: filters that are whole on every rank get their gradients from others.
+TEST(LayoutLaws, OfFiltersOfTheirOwnOnlyTheBordersCross) {
+  const auto bytes = [](const char* preset) {
+    std::map<std::string, std::int64_t> sent;
+    for (const auto& one : planned({"", {"local_image"}, {{"model", 2}}, {.preset = preset}}).exchanges) {
+      const bool border = one.op.starts_with("halo"), of_filters = one.scope.find("local") != std::string::npos;
+      sent[border ? "borders" : of_filters ? "filters" : "other"] += one.sent;
+    }
+    return sent;
+  };
+  EXPECT_EQ(bytes("cots")["filters"], 0);
+  EXPECT_GT(bytes("cots")["borders"], 0);
+  EXPECT_GT(bytes("spatial")["filters"], 0);
 }
 
 // Sums over rows in a fixed order: the same bits for any number of workers along `data`, with parameters split along

@@ -1,4 +1,4 @@
-// Small networks over pictures of any size, whose rows are split over ranks, and what one process makes of them.
+// Small networks over pictures of any size, whose rows are split over ranks, and the results of one process.
 #pragma once
 
 #include "dist/layout_nets.h"
@@ -34,7 +34,8 @@ struct Made {
   // Gradients of parameters, and a loss that counts every element of the result differently.
   TensorList gradients_of(const Tensor& in) {
     const Tensor y = net(in);
-    const Tensor each = reshape(cast(arange(0, static_cast<double>(y.numel() / y.size(0))), y.dtype()), without_rows(y.shape()));
+    const Tensor each =
+        reshape(cast(arange(0, static_cast<double>(y.numel() / y.size(0))), y.dtype()), without_rows(y.shape()));
     const Tensor loss = mean(mul(mul(y, y), sin(each)));
     TensorList all = gradients({&loss, 1}, net.parameters());
     all.push_back(loss.detach());
@@ -91,7 +92,7 @@ inline std::string fallbacks(const Picture& picture, const std::vector<MeshAxis>
   return told;
 }
 
-// What all ranks have, by rank.
+// Results of all ranks, by rank.
 inline std::vector<OnRanks> on_threads(const Picture& picture, DType dtype, const std::vector<MeshAxis>& mesh,
                                        const dist::LayoutChoice& layout = {.preset = "spatial"}) {
   const int ranks = MeshShape(mesh).ranks();

@@ -40,7 +40,8 @@ const Picture kPictures[] = {
        return Sequential()
            .add("a", Conv2d({.in = 2, .out = 4, .padding = 2, .dilation = 2}))
            .add("b", Tanh())
-           .add("c", Conv2d({.in = 4, .out = 4, .kernel = {4, 3}, .stride = {2, 1}, .padding = {5, 1}, .dilation = {3, 1}}))
+           .add("c",
+                Conv2d({.in = 4, .out = 4, .kernel = {4, 3}, .stride = {2, 1}, .padding = {5, 1}, .dilation = {3, 1}}))
            .add("d", Conv2d({.in = 4, .out = 2, .groups = 2, .dilation = 1}));
      }},
     {"largest_elements",
@@ -106,10 +107,12 @@ const Picture kPictures[] = {
      {2, 2, 15, 6},
      [] {
        return Sequential()
-           .add("local1", nn::LocallyConnected2d({.in = 2, .out = 3, .height = 15, .width = 6, .kernel = 4, .padding = 0}))
+           .add("local1",
+                nn::LocallyConnected2d({.in = 2, .out = 3, .height = 15, .width = 6, .kernel = 4, .padding = 0}))
            .add("b", LpPool2d({.p = 2, .kernel = 1, .stride = 1}))
            .add("c", nn::LocalContrastNorm({.size = 5, .sigma = 1.5}))
-           .add("local2", nn::LocallyConnected2d({.in = 3, .out = 2, .height = 12, .width = 3, .kernel = 3, .padding = 1}))
+           .add("local2",
+                nn::LocallyConnected2d({.in = 3, .out = 2, .height = 12, .width = 3, .kernel = 3, .padding = 1}))
            .add("e", Tanh());
      }},
     // Windows over several ranks: a rank needs rows of others than its neighbours.
@@ -164,11 +167,15 @@ TEST(SpatialLaws, FiltersOfTheirOwnAreStoredWhereTheirRowsAre) {
 // Windows along the rows, as a stack of two has them: only the second has a gradient for its picture.
 struct Window {
   std::int64_t kernel, stride, padding, dilation;
-  std::int64_t count(std::int64_t size) const { return (size + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1; }
+  std::int64_t count(std::int64_t size) const {
+    return (size + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1;
+  }
 };
 
 Window any_window(std::mt19937& random, std::int64_t size) {
-  const auto pick = [&](int least, int most) { return std::uniform_int_distribution<std::int64_t>(least, most)(random); };
+  const auto pick = [&](int least, int most) {
+    return std::uniform_int_distribution<std::int64_t>(least, most)(random);
+  };
   for (;;) {
     const Window window{pick(1, 5), pick(1, 4), pick(0, 4), pick(1, 3)};
     if (size + 2 * window.padding > window.dilation * (window.kernel - 1)) return window;
@@ -187,7 +194,8 @@ Conv2d conv_of(const Window& w, std::int64_t in, std::int64_t out) {
 Picture picture_of(const Window& a, const Window& b, std::int64_t size) {
   return {fmt::format("kernel {} stride {} padding {} dilation {}, then {} {} {} {} over {} rows", a.kernel, a.stride,
                       a.padding, a.dilation, b.kernel, b.stride, b.padding, b.dilation, size),
-          {2, 2, size, 4}, [=] {
+          {2, 2, size, 4},
+          [=] {
             return Sequential().add("a", Tanh()).add("b", conv_of(a, 2, 3)).add("c", Tanh()).add("d", conv_of(b, 3, 2));
           }};
 }

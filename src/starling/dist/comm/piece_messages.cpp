@@ -17,7 +17,8 @@ Strip::Strip(const Shape& shape, int dim, std::size_t element, const std::vector
     for (const Piece& one : intervals) {
       if (one.size == 0) continue;
       const std::int64_t begin = (o * shape[dim] + one.begin) * after;
-      runs_.push_back({static_cast<std::size_t>(begin) * element, static_cast<std::size_t>(one.size * after) * element});
+      runs_.push_back(
+          {static_cast<std::size_t>(begin) * element, static_cast<std::size_t>(one.size * after) * element});
       elements_ += one.size * after;
     }
   }

@@ -8,12 +8,12 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 
-// Kernels of the exchange of rows at the borders of pieces (ops/families/halo.cpp). Only these rows are packed and sent;
-// those that a rank has itself are copied at once. Without a communicator what others would send is zeros.
+// Kernels of the exchange of rows at the borders of pieces (ops/families/halo.cpp). Only these rows are packed and
+// sent; those that a rank has itself are copied at once. Without a communicator what others would send is zeros.
 namespace starling::dist {
 namespace {
 
-// What both ways have in common. `back`: from rows that windows look at to their owners.
+// Either way of the exchange. `back`: from rows that windows look at to their owners.
 class HaloExchange {
  public:
   HaloExchange(const op::HaloAttrs& attrs, const kernels::ArgDesc& in, const kernels::ArgDesc& out, bool back)
@@ -31,7 +31,8 @@ class HaloExchange {
   // The rows that this rank shares with a peer, in a tensor of the rows seen or in one of the rows stored.
   Strip strip(const Shape& shape, bool in_seen, std::int64_t peer, bool none = false) const {
     const Piece here = in_seen ? op::rows_seen(attrs_, attrs_.rank) : op::rows_stored(attrs_, attrs_.rank);
-    const Piece rows = in_seen ? op::rows_shared(attrs_, peer, attrs_.rank) : op::rows_shared(attrs_, attrs_.rank, peer);
+    const Piece rows =
+        in_seen ? op::rows_shared(attrs_, peer, attrs_.rank) : op::rows_shared(attrs_, attrs_.rank, peer);
     return {shape, static_cast<int>(attrs_.dim), size_of(dtype_), {{rows.begin - here.begin, none ? 0 : rows.size}}};
   }
 

@@ -60,7 +60,9 @@ void check_size(const LayoutRule& rule, const MeshShape& mesh, std::string_view 
 
 }  // namespace
 
-std::vector<std::string> layout_words() { return {"columns", "rows", "vocabulary", "qkv", "positions", std::string(kHeightWord)}; }
+std::vector<std::string> layout_words() {
+  return {"columns", "rows", "vocabulary", "qkv", "positions", std::string(kHeightWord)};
+}
 
 AxisCuts cuts_of(const std::vector<LayoutRule>& rules, const MeshShape& mesh, std::string_view name,
                  const Shape& shape) {
@@ -101,8 +103,8 @@ std::vector<LayoutRule> LayoutChoice::rules_on(const MeshShape& mesh) const {
     check(std::any_of(mesh.axes().begin(), mesh.axes().end(), is_named),
           "[layout] expected an axis of the mesh for '{}', got '{}' on {}", rule.pattern, rule.axis, mesh.describe());
     if (rule.how != kHeightWord) continue;
-    check(rule.pattern == kInputs, "[layout] expected {} of '{}', whose pictures it splits, got it of '{}'", kHeightWord,
-          kInputs, rule.pattern);
+    check(rule.pattern == kInputs, "[layout] expected {} of '{}', whose pictures it splits, got it of '{}'",
+          kHeightWord, kInputs, rule.pattern);
     check(rule.axis != kDataAxis, "[layout] expected an axis beside {} for {}, got {}", kDataAxis, kHeightWord,
           rule.axis);
   }

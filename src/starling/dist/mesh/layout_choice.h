@@ -33,7 +33,8 @@ struct LayoutRule {
 //   vocabulary  rows of an embedding's table, or classes of the last layer
 //   qkv         columns in three blocks, each split by itself: queries, keys and values of whole heads. `columns` of a
 //               module called qkv means the same
-//   positions   of filters that are not shared between positions: weights [positions, out, taps], bias [out, rows, columns]
+//   positions   of filters that are not shared between positions: weights [positions, out, taps], bias [out, rows,
+//   columns]
 // and of the inputs, whose pattern is `input`:
 //   height      rows of pictures, [n, c, rows, …]; parameters stay as other rules have them
 inline constexpr std::string_view kHeightWord = "height", kInputs = "input";

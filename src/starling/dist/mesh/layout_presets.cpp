@@ -52,8 +52,10 @@ const std::vector<LayoutPreset>& layout_presets() {
       {"singa_feature", "outputs of every layer over the axis beside data (SINGA's partition by feature)",
        singa_feature},
       {"spatial", "rows of pictures over the axis beside data: convolutions and pools exchange their borders", spatial},
-      {"cots", "rows of pictures and the filters of layers called local…, which are not shared between positions, over "
-       "the axis beside data (COTS HPC, DistBelief)", cots}};
+      {"cots",
+       "rows of pictures and the filters of layers called local…, which are not shared between positions, over "
+       "the axis beside data (COTS HPC, DistBelief)",
+       cots}};
   return presets;
 }
 

@@ -178,8 +178,7 @@ class Cutting {
 
 RankPart part_of(const graph::Graph& traced, const StatePlan& plan, int rank, const SeenCut& seen) {
   const auto cuts = [&](const Tensor& variable) { return cuts_in(traced, plan, variable); };
-  RankPart part{.graph = with_pieces(along_model_axes(traced, plan, cuts, rank, seen), cuts, kDataAxis),
-                .context = {}};
+  RankPart part{.graph = with_pieces(along_model_axes(traced, plan, cuts, rank, seen), cuts, kDataAxis), .context = {}};
   if (plan.data_ranks() > 1)
     part.context = {.world = plan.data_ranks(),
                     .rank = plan.mesh().coordinate(rank, kDataAxis),

@@ -23,9 +23,8 @@ using CutsOfVariable = FunctionRef<AxisCuts(const Tensor& variable)>;
 graph::Graph with_pieces(graph::Graph global, CutsOfVariable cuts, std::string_view axis);
 
 // The program of a rank along all axes but `data`, of which inputs and results are whole: nodes compute on pieces of
-// the variables that are split there, and of pictures where the plan splits those. Its variables have the types of these
-// pieces.
-// `seen` is shown what cut the program along an axis.
+// the variables that are split there, and of pictures where the plan splits those. Its variables have the types of
+// these pieces. `seen` is shown what cut the program along an axis.
 using SeenCut = std::function<void(std::string_view axis, const graph::Partitioner& cut)>;
 graph::Graph along_model_axes(const graph::Graph& global, const StatePlan& plan, CutsOfVariable cuts, int rank,
                               const SeenCut& seen = {});

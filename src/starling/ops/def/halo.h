@@ -24,10 +24,11 @@ struct HaloAttrs {
   Symbol name{};   // label for diagnostics
   Symbol group{};  // in which ranks count (ops/def/comm.h); empty: all ranks
   static AttrFields fields() {
-    return {field("dim", &HaloAttrs::dim),       field("size", &HaloAttrs::size),     field("windows", &HaloAttrs::windows),
-            field("stride", &HaloAttrs::stride), field("before", &HaloAttrs::before), field("extent", &HaloAttrs::extent),
-            field("fill", &HaloAttrs::fill),     field("rank", &HaloAttrs::rank),     field("ranks", &HaloAttrs::ranks),
-            field("name", &HaloAttrs::name),     field("group", &HaloAttrs::group)};
+    return {
+        field("dim", &HaloAttrs::dim),       field("size", &HaloAttrs::size),     field("windows", &HaloAttrs::windows),
+        field("stride", &HaloAttrs::stride), field("before", &HaloAttrs::before), field("extent", &HaloAttrs::extent),
+        field("fill", &HaloAttrs::fill),     field("rank", &HaloAttrs::rank),     field("ranks", &HaloAttrs::ranks),
+        field("name", &HaloAttrs::name),     field("group", &HaloAttrs::group)};
   }
 };
 

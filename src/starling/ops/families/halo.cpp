@@ -20,10 +20,11 @@ void check_halo(const InferCall& call) {
   check(a.dim >= 0 && a.dim < call.in[0].shape.rank(), "[{}] expected a dimension of {}, got {}", who,
         to_string(call.in[0]), a.dim);
   for (const std::int64_t one : {a.size, a.windows, a.before, a.stride - 1, a.extent - 1})
-    check(one >= 0 && one < kMostRowsOfHalo,
-          "[{}] expected a size, windows and rows before of at least 0, stride and extent of at least 1, below 2^31, got "
-          "{}, {}, {}, {} and {}",
-          who, a.size, a.windows, a.before, a.stride, a.extent);
+    check(
+        one >= 0 && one < kMostRowsOfHalo,
+        "[{}] expected a size, windows and rows before of at least 0, stride and extent of at least 1, below 2^31, got "
+        "{}, {}, {}, {} and {}",
+        who, a.size, a.windows, a.before, a.stride, a.extent);
 }
 
 // The operand with another number of rows.
@@ -40,7 +41,8 @@ Types with_rows(const InferCall& call, std::int64_t rows, std::int64_t made) {
 Types infer_halo(const InferCall& call) {
   check_halo(call);
   const auto& a = call.attrs.as<op::HaloAttrs>();
-  check(holds(call.in[0].dtype, a.fill), "[halo] expected a fill that {} holds, got {}", name(call.in[0].dtype), a.fill);
+  check(holds(call.in[0].dtype, a.fill), "[halo] expected a fill that {} holds, got {}", name(call.in[0].dtype),
+        a.fill);
   return with_rows(call, op::rows_stored(a, a.rank).size, op::rows_seen(a, a.rank).size);
 }
 
@@ -78,7 +80,7 @@ std::vector<OpCase> halo_cases(bool back) {
   add({2, 0, 3}, {.dim = 1, .size = 8, .windows = 4, .stride = 2, .extent = 2, .rank = 2, .ranks = 3, .name = label});
   add({0, 33}, {.size = 10, .windows = 3, .stride = 4, .extent = 2, .group = group});
   add({3, 0}, {.dim = 1, .size = 2, .windows = 2, .before = 3, .extent = 7, .fill = -2, .rank = 1, .ranks = 2});
-  add({0}, {.size = 2, .windows = 2, .rank = 2, .ranks = 3});
+  add({0, 0}, {.dim = 1, .size = 2, .windows = 2, .rank = 2, .ranks = 3});
   add({2, 0}, {.dim = 1, .size = 5, .windows = 7, .before = 2, .extent = 3, .rank = 3, .ranks = 4});
   return cases;
 }
@@ -102,7 +104,8 @@ void register_ops_halo(OpRegistry& ops) {
   halo.gradient = grad_halo;
   halo.cases = [] { return halo_cases(false); };
   ops.add(std::move(halo));
-  OpDef back = halo_op("halo_add", "This rank's piece of a tensor: the sum of what windows of all ranks have for its rows.");
+  OpDef back =
+      halo_op("halo_add", "This rank's piece of a tensor: the sum of what windows of all ranks have for its rows.");
   back.infer = infer_halo_add;
   back.gradient = grad_halo_add;
   back.cases = [] { return halo_cases(true); };

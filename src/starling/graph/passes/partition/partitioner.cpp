@@ -91,7 +91,10 @@ void stop_writing(Graph& graph) {
 }  // namespace
 
 Partitioner::Partitioner(const Graph& global, Mesh mesh, std::vector<Layout> inputs)
-    : global_(decomposed(global, given_, mesh.height)), mesh_(std::move(mesh)), inputs_(std::move(inputs)), rewriter_(global_) {
+    : global_(decomposed(global, given_, mesh.height)),
+      mesh_(std::move(mesh)),
+      inputs_(std::move(inputs)),
+      rewriter_(global_) {
   layouts_.resize(global_.values().size());
   made_.resize(global_.values().size());
   pieces_.resize(global_.values().size());

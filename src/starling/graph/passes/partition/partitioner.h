@@ -128,6 +128,9 @@ class Partitioner {
   ValueId whole(ValueId value) { return as(value, Layout::replicate(), 0)[0]; }
   bool take_rows(ValueId input, ValueId given);
   bool look_through_windows(NodeId id);
+  bool convolve_rows(NodeId id);
+  bool place_rows(NodeId id);
+  bool pool_rows(NodeId id);
   bool has_split_rows(ValueId value) const;
   std::optional<op::HaloAttrs> windows_over(ValueId named, const Shape& picture, std::int64_t count,
                                             op::HaloAttrs windows) const;
@@ -204,8 +207,8 @@ class Partitioner {
   std::vector<Pieces> whole_;       // replicated forms of values, so that each is gathered once
   // Pieces that were exchanged, by value, dimension and blocks, so that each is so once.
   std::map<std::tuple<ValueId, int, std::int64_t>, ValueId> exchanged_;
-  // Rows with borders, by value and windows, so that they are exchanged once; and the windows in which places of largest
-  // elements were found, by the value of these places.
+  // Rows with borders, by value and windows, so that they are exchanged once; and the windows in which places of
+  // largest elements were found, by the value of these places.
   std::map<std::tuple<ValueId, std::int64_t, std::int64_t, std::int64_t, std::int64_t, double>, ValueId> borders_;
   std::map<ValueId, op::HaloAttrs> windows_of_places_;
   std::set<std::int64_t> kept_;  // variables that hold this rank's terms

@@ -28,7 +28,8 @@ void copy_rows(const Rows& from, const Rows& to, Piece shared, std::size_t eleme
     for (std::int64_t row = shared.begin; row < shared.begin + shared.size; ++row) {
       for (std::int64_t i = 0; i < to.inner; ++i)
         copy_bytes(static_cast<std::byte*>(out) + static_cast<std::size_t>(to.place(o, row, i)) * element,
-                   static_cast<const std::byte*>(in) + static_cast<std::size_t>(from.place(o, row, i)) * element, element);
+                   static_cast<const std::byte*>(in) + static_cast<std::size_t>(from.place(o, row, i)) * element,
+                   element);
     }
   }
 }
