@@ -116,6 +116,24 @@ TEST_F(CliServers, AKilledWorkerCostsNothingElse) { kill_rank("killed", 2, "work
 TEST_F(CliServers, AKilledWorkersPortionsThatItKeptBackAreMadeByOthers) {
   kill_rank("kept", 2, "worker 2, rank 2 (pid", "--set distribute.strategy=downpour --set distribute.n_push=5");
 }
+// Every portion of every evaluation is on every key once, though a worker is killed among them.
+TEST_F(CliServers, AKilledWorkersPortionsOfAnEvaluationAreMadeByOthers) {
+  Launched launched(folder_.path(),
+                    "-n 3 --servers 2 " + told("blasted",
+                                               "--set train.epochs=8 --set distribute.heartbeat=0.2 --set "
+                                               "distribute.strategy=sandblaster --set distribute.slow=[100,100,100]"));
+  const auto evaluated = [&] { return has(file_text(in("blasted") / "log.jsonl"), "\"eval\""); };
+  ASSERT_TRUE(comes_true(evaluated, 60s)) << launched.log();
+  send(launched.rank(2), SIGKILL);
+  EXPECT_EQ(launched.wait(120s), 0) << launched.log();
+  EXPECT_TRUE(has(launched.log(), "worker 2, rank 2 (pid")) << launched.log();
+  const auto ended = summary("blasted");
+  EXPECT_EQ(ended.at("steps"), 8);
+  const auto& counters = ended.at("ranks").at(0).at("counters");
+  EXPECT_EQ(counters.at("servers.portions").get<double>(),
+            counters.at("procedure.evaluations").get<double>() * 48 * counters.at("servers.keys").get<double>());
+  EXPECT_EQ(counters.at("procedure.bytes"), 0);
+}
 TEST_F(CliServers, AKilledServersBackupGoesOn) {
   kill_rank("replaced", 4, "server 1, rank 4 (pid", "--set distribute.server_backups=true");
 }

@@ -161,5 +161,74 @@ TEST(PortionQueue, InTurnTheClockOfAPortionIsItsStep) {
   }
 }
 
+// A queue of evaluations: each is six portions of all samples.
+class Rounds {
+ public:
+  explicit Rounds(bool duplicate) : queue({.workers = 3, .duplicate = duplicate}) {
+    queue.open({.grid = data::PortionGrid({.samples = 60, .batch = 60, .pieces = 6}), .limit = 60});
+    queue.allow(6);
+  }
+  std::int64_t take(int worker) {
+    const PortionAnswer answer = queue.next(worker);
+    EXPECT_EQ(answer.kind, Kind::portion);
+    return answer.portion;
+  }
+  // Worker 0 makes four portions, worker 1 and 2 hold one each.
+  void to_the_end() {
+    EXPECT_EQ(take(1), 0);
+    EXPECT_EQ(take(2), 1);
+    for (std::int64_t number = 2; number < 6; ++number) queue.done(0, done(take(0)));
+  }
+  PortionQueue queue;
+};
+
+TEST(PortionRounds, AnIdleWorkerGetsWhatAnotherHasNotDoneAndTheFirstResultCounts) {
+  Rounds q(true);
+  q.to_the_end();
+  EXPECT_EQ(q.take(0), 0) << "that worker 1 has";
+  EXPECT_EQ(q.take(0), 1) << "that worker 2 has";
+  EXPECT_EQ(q.queue.next(0).kind, Kind::pause) << "it has all there is";
+  EXPECT_EQ(q.queue.duplicated(), 2);
+  EXPECT_TRUE(q.queue.wanted(1, 0));
+  q.queue.done(0, done(0));
+  EXPECT_FALSE(q.queue.wanted(1, 0)) << "worker 1 need not make it any more";
+  q.queue.done(1, done(0));
+  EXPECT_EQ(q.queue.repeated(), 1);
+  EXPECT_EQ(q.queue.done_count(), 5);
+  EXPECT_FALSE(q.queue.take_step(0ms).has_value());
+  q.queue.done(2, done(1));
+  const auto sum = q.queue.take_step(0ms);
+  ASSERT_TRUE(sum.has_value());
+  EXPECT_EQ(sum->weight, 6) << "each portion once";
+  EXPECT_EQ(sum->rows, 6 * 5);
+  q.queue.done(0, done(1));
+  EXPECT_FALSE(q.queue.take_step(0ms).has_value());
+  EXPECT_EQ(q.queue.next(0).kind, Kind::later) << "nothing of the next evaluation before it is allowed";
+  q.queue.allow(12);
+  EXPECT_EQ(q.take(0), 6);
+}
+
+TEST(PortionRounds, ControlWithoutDuplicatesASlowWorkerIsWaitedFor) {
+  Rounds q(false);
+  q.to_the_end();
+  EXPECT_EQ(q.queue.next(0).kind, Kind::pause);
+  EXPECT_FALSE(q.queue.take_step(0ms).has_value());
+}
+
+TEST(PortionRounds, ALostWorkersPortionIsMadeAgainOnlyIfNobodyElseHasIt) {
+  Rounds q(true);
+  q.to_the_end();
+  EXPECT_EQ(q.take(0), 0);
+  q.queue.lose(1, "killed");
+  EXPECT_TRUE(q.queue.wanted(0, 0));
+  q.queue.done(0, done(0));
+  q.queue.lose(2, "killed");
+  EXPECT_EQ(q.take(0), 1);
+  EXPECT_EQ(q.queue.duplicated(), 1) << "the second one is given for the first time again";
+  q.queue.done(0, done(1));
+  ASSERT_TRUE(q.queue.take_step(0ms).has_value());
+  EXPECT_EQ(q.queue.done_count(), 6);
+}
+
 }  // namespace
 }  // namespace starling::train

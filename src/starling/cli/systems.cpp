@@ -59,8 +59,9 @@ constexpr System kSystems[] = {
      .title = "DistBelief",
      .known_for = "Downpour SGD and Sandblaster L-BFGS over sharded parameter servers, model parallelism",
      .here = "Downpour SGD: Adagrad on sharded parameter servers, pushes and fetches at their own rhythm, a warm "
-             "start; in C++ Sandblaster L-BFGS, whose coordinator sees numbers only",
-     .missing = "Sandblaster L-BFGS as a job; replicas that are cut over machines (model parallelism) beside servers",
+             "start; Sandblaster L-BFGS (--set distribute={strategy: sandblaster, workers: 2, servers: 2}), whose "
+             "leader sees numbers only",
+     .missing = "replicas that are cut over machines (model parallelism) beside servers",
      .proof = "ServersJob.OneWorkerEndsInTheBitsOfASerialRunWhateverTheOptimizer",
      .command = "starling train examples/systems/distbelief.yaml"},
     {.name = "graphlab",

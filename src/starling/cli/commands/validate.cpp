@@ -6,6 +6,7 @@
 #include "starling/cli/commands.h"
 #include "starling/cli/job_file.h"
 #include "starling/cli/tell.h"
+#include "starling/dist/strategy/server_rule.h"
 #include "starling/train/job/job_check.h"
 
 namespace starling::cli {
@@ -29,6 +30,8 @@ std::string describe_data(const train::PreparedJob& prepared) {
 std::int64_t steps_an_epoch(const train::Job& job, std::int64_t samples) {
   const auto ceil_div = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
   const std::int64_t batch = job.data.load.batch;
+  const auto* const rule = dist::server_rule(job.distribute.strategy.make());
+  if (rule != nullptr && rule->procedure) return 1;
   return ceil_div(job.data.load.drop_last ? samples / batch : ceil_div(samples, batch), job.train.accumulate);
 }
 
@@ -39,6 +42,7 @@ int check_with_data(const ValidateArguments& options, const train::Job& job) {
   const train::PreparedJob& prepared = *check.prepared;
   const train::StepShapes& shapes = check.shapes;
   for (const auto& note : prepared.data.splits.notes) tell(fmt::format("note: {}", note));
+  for (const auto& note : check.notes) tell(fmt::format("note: {}", note));
   fmt::print("{}: ok\n", options.job);
   fmt::print("data        {}\n", describe_data(prepared));
   fmt::print("model       {}, {} parameters{}\n",

@@ -485,10 +485,15 @@ void Client::load(const std::vector<NamedTensor>& state) {
     check(entry.second, "[{}] expected state that servers hold, got '{}'", state_->who(), name);
 }
 
-void Client::zero(int a) { state_->command(VectorOp::zero, a, a, 0); }
+void Client::zero(int a, std::int64_t first) { state_->command(VectorOp::zero, a, a, static_cast<double>(first)); }
 void Client::copy(int a, int b) { state_->command(VectorOp::copy, a, b, 0); }
 void Client::scale(int a, double alpha) { state_->command(VectorOp::scale, a, a, alpha); }
 void Client::axpy(int a, double alpha, int b) { state_->command(VectorOp::axpy, a, b, alpha); }
+void Client::pseudo_gradient(int a, double penalty, int b) {
+  state_->command(VectorOp::pseudo_gradient, a, b, penalty);
+}
+void Client::fill_zeros(int a, int b) { state_->command(VectorOp::fill_zeros, a, b, 0); }
+void Client::project_orthant(int a, int b) { state_->command(VectorOp::project_orthant, a, b, 0); }
 double Client::sum_abs(int a) { return state_->command(VectorOp::sum_abs, a, a, 0); }
 double Client::dot(int a, int b) { return state_->command(VectorOp::dot, a, b, 0); }
 

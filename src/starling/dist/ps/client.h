@@ -95,14 +95,19 @@ class Client {
   void load(const std::vector<NamedTensor>& state);
 
   // Commands over vectors beside the weights (vectors.h), for coordinators: only numbers travel. 0: the weights. Block.
-  void zero(int a);
-  void copy(int a, int b);                // a = b
-  void scale(int a, double alpha);        // a = alpha · a
-  void axpy(int a, double alpha, int b);  // a = a + alpha · b
+  void zero(int a, std::int64_t first = 0);  // portions before this one are refused from now on
+  void copy(int a, int b);                   // a = b
+  void scale(int a, double alpha);           // a = alpha · a
+  void axpy(int a, double alpha, int b);     // a = a + alpha · b
+  // Parts of OWL-QN, elementwise: a = pseudo-gradient of f + penalty · Σ |weights|, of the gradient b of f; a = b where
+  // it is 0; a = 0 where its sign is not that of b.
+  void pseudo_gradient(int a, double penalty, int b);
+  void fill_zeros(int a, int b);
+  void project_orthant(int a, int b);
   double sum_abs(int a);
   double dot(int a, int b);
-  // Adds weight · gradient to a vector, unless this portion has been added since zero(vector): results of a portion
-  // that several workers computed count once.
+  // Adds weight · gradient to a vector, unless this portion has been added since zero(vector), or has a number before
+  // its first one: results of a portion that several workers computed count once, and late ones not at all.
   Ticket push_portion(int vector, std::int64_t portion, std::size_t tensor, const Tensor& gradient, double weight = 1);
 
   Counters server_counters();  // sums over servers; "…largest" are largest ones. Blocks

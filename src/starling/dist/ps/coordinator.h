@@ -7,22 +7,26 @@
 
 namespace starling::dist::ps {
 
-// Vectors of a coordinator's procedures, by their numbers on the servers; pairs of L-BFGS follow.
+// Vectors of a coordinator's procedures, by their numbers on the servers; pairs of L-BFGS follow. Steepest and orthant
+// are those of OWL-QN.
 struct CoordinatorVectors {
-  static constexpr int kWeights = 0, kGradient = 1, kBefore = 2, kDirection = 3, kFrom = 4, kPairs = 5;
+  static constexpr int kWeights = 0, kGradient = 1, kBefore = 2, kDirection = 3, kFrom = 4, kSteepest = 5, kOrthant = 6,
+                       kPairs = 7;
 };
 
 struct CoordinatorOptions {
-  enum class Procedure { lbfgs, cg };
+  enum class Procedure { lbfgs, cg, owlqn };
   Procedure procedure = Procedure::lbfgs;
   double lr = 1;                   // of the first trial step
-  int history = 10;                // lbfgs: pairs of steps and gradient differences kept
+  double l1 = 0;                   // owlqn: l1 · Σ |weights| is added to the loss
+  int history = 10;                // lbfgs, owlqn: pairs of steps and gradient differences kept
   int evaluations = 25;            // most of one line search
   double change_tolerance = 1e-9;  // ends when steps or losses are smaller
 };
 
-// Sandblaster's coordinator (Dean and others 2012): L-BFGS or nonlinear conjugate gradients (Polak and Ribière,
-// restarted where β < 0) over vectors that servers hold. It orders products and sums and sees numbers only: what
+// Sandblaster's coordinator (Dean and others 2012): L-BFGS, nonlinear conjugate gradients (Polak and Ribière, restarted
+// where β < 0 or the direction does not lead down) or OWL-QN (Andrew and Gao 2007: L-BFGS of a loss with an l1 penalty,
+// which makes exact zeros) over vectors that servers hold. It orders products and sums and sees numbers only: what
 // travels between it and a server does not depend on the size of the model.
 class ProcedureCoordinator {
  public:
@@ -33,23 +37,33 @@ class ProcedureCoordinator {
 
   // One iteration; false: nothing to gain any more.
   bool iterate();
-  double loss() const { return loss_; }
+  double loss() const { return loss_; }  // with the penalty
   int evaluations() const { return evaluations_; }
+  // Steps along which the gradient did not grow (yᵀs > 0 does not hold), so that they say nothing of a minimum: not
+  // kept.
+  int pairs_refused() const { return pairs_refused_; }
 
  private:
+  bool sparse() const { return options_.procedure == CoordinatorOptions::Procedure::owlqn; }
+  bool keeps_pairs() const { return options_.procedure != CoordinatorOptions::Procedure::cg; }
   double evaluate();
+  double evaluate_at(double t);
+  double first_length() const;
   void find_direction();
+  void find_steepest();
   void find_lbfgs_direction();
   void find_cg_direction();
   void remember();
   int step_vector(int age) const;
   int change_vector(int age) const { return step_vector(age) + options_.history; }
+  void restart();
   bool search();
+  bool search_orthant();
 
   Client& client_;
   Evaluate evaluate_;
   CoordinatorOptions options_;
-  int iterations_ = 0, evaluations_ = 0, kept_ = 0, newest_ = 0;
+  int iterations_ = 0, evaluations_ = 0, kept_ = 0, newest_ = 0, pairs_refused_ = 0;
   double loss_ = 0, length_ = 0, scale_ = 1;
 };
 

@@ -13,6 +13,7 @@ namespace {
 const Bytes kNothing{};
 
 constexpr std::int64_t kMostClock = std::int64_t{1} << 60;  // beyond any run; sums of clocks stay in range
+constexpr double kMostFactor = 0x1p62;                      // of a command over vectors; numbers of portions are some
 
 // Numbers of a peer that are used in sums.
 Result<void> expect_numbers(const Header& header) {
@@ -196,6 +197,8 @@ Result<double> ServedKeys::command(const Header& header) {
   if (header.slot > static_cast<std::uint32_t>(VectorOp::dot) || !in_range(header.clock) || !in_range(header.version))
     return failure("expected a command over vectors in [0, {}), got {} of {} and {}", kMostVectors, header.slot,
                    header.clock, header.version);
+  if (!std::isfinite(header.weight) || std::abs(header.weight) > kMostFactor)
+    return failure("expected a factor of at most {:g}, got {}", kMostFactor, header.weight);
   const bool weights = header.clock == 0 || header.version == 0;
   if (weights && std::ranges::any_of(entries_, [](const auto& entry) { return !entry.second.shard->ready(); }))
     return failure("expected weights before a command over them, got none yet");

@@ -86,6 +86,7 @@ Result<void> Shard::accepts(const Bytes& rows, const Bytes& values) const {
 void Shard::put(const Bytes& values) {
   part();
   copy_bytes(weights_.raw(), values.data, values.size);
+  vectors_.forget_rounds();  // a run begins
   ++version_;
 }
 
@@ -204,12 +205,15 @@ double Shard::command(VectorOp op, int a, int b, double alpha) {
   const Tensor x = vectors_.at(a, weights_);
   switch (op) {
     case VectorOp::zero:
-      vectors_.forget_portions(a);
-      vector_scale(x, 0);
+      vectors_.forget_portions(a, static_cast<std::int64_t>(alpha));
+      vector_fill(x, 0);
       return 0;
     case VectorOp::copy: copy_into(x, vectors_.at(b, weights_)); return 0;
     case VectorOp::scale: vector_scale(x, alpha); return 0;
     case VectorOp::axpy: vector_axpy(x, alpha, vectors_.at(b, weights_)); return 0;
+    case VectorOp::pseudo_gradient: vector_pseudo_gradient(x, alpha, weights_, vectors_.at(b, weights_)); return 0;
+    case VectorOp::fill_zeros: vector_fill_zeros(x, vectors_.at(b, weights_)); return 0;
+    case VectorOp::project_orthant: vector_project_orthant(x, vectors_.at(b, weights_)); return 0;
     case VectorOp::sum_abs: return vector_sum_abs(x);
     case VectorOp::dot: return vector_dot(x, vectors_.at(b, weights_));
   }

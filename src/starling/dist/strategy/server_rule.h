@@ -1,12 +1,15 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "starling/base/settings.h"
 #include "starling/dist/ps/clock.h"
+#include "starling/dist/ps/coordinator.h"
 #include "starling/dist/strategy/strategy_kinds.h"
 
 namespace starling::dist {
@@ -38,6 +41,13 @@ struct ServerRule {
   // step. The first `warm` portions are made by one worker alone.
   bool in_turn = false;
   std::int64_t warm = 0;
+
+  // A procedure of the leader's instead of steps of an optimizer: workers add up the gradient of all samples, of which
+  // each makes so many portions an evaluation, if all are equally fast.
+  std::optional<ps::CoordinatorOptions> procedure{};
+  std::int64_t portions = 16;
+  // Portions that all samples are cut into, none of them empty.
+  std::int64_t pieces(int workers, std::int64_t samples) const { return std::min(workers * portions, samples); }
 
   // True if the others go on without a worker that is lost.
   bool goes_on() const { return !in_turn || backups > 0; }

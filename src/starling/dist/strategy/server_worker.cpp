@@ -145,6 +145,8 @@ void ServerWorker::descend(const Layer& layer, const Tensor& gradient) const {
 }
 
 void ServerWorker::take_portion(std::int64_t portion, bool alone) {
+  portion_ = portion;
+  if (rule_.procedure) return;
   if (alone && push_kept(clock_)) ++pushes_;
   alone_ = alone;
   told_ = true;
@@ -159,6 +161,10 @@ void ServerWorker::exchange(GradientStep& step) {
   clock_ = step.step;
   ++steps_;
   const bool any = step.weight > 0;
+  if (rule_.procedure) {
+    if (any) push_portion(step);
+    return;
+  }
   bool pushed = false, keeps = false;
   std::vector<Tensor> gradients;  // live until they have left
   for (const NamedTensor& one : any ? step.gradients : std::span<const NamedTensor>())
@@ -177,9 +183,22 @@ void ServerWorker::exchange(GradientStep& step) {
   }
 }
 
+// A portion's part of the sum that the leader's procedure asks for. No clock counts it.
+void ServerWorker::push_portion(const GradientStep& step) {
+  check(portion_ >= 0, "[{}] expected the number of the portion that a gradient is of, got none", kind_);
+  std::vector<Tensor> gradients;  // live until they have left
+  for (const NamedTensor& one : step.gradients) gradients.push_back(dense(one.tensor));
+  for (std::size_t i = layers_.size(); i-- > 0;) {
+    client_->push_portion(ps::CoordinatorVectors::kGradient, portion_, i, gradients[i], step.weight);
+    ++layers_[i].pushes;
+  }
+  client_->wait_all();
+  ++pushes_;
+}
+
 // Workers in turn stay: all of them make the same steps, and whoever came back first would go on alone.
 void ServerWorker::settle() {
-  if (aside_) return;
+  if (aside_ || rule_.procedure) return;
   if (push_kept(clock_ + 1)) ++pushes_;
   if (rule_.in_turn) return;
   client_->leave();

@@ -58,6 +58,7 @@ class ServerWorker final : public RankStrategy {
   bool push_kept(std::int64_t clock);
   void push_kept(std::size_t i, std::int64_t clock);
   void finish_pushes();
+  void push_portion(const GradientStep& step);
   void descend(const Layer& layer, const Tensor& gradient) const;
   bool fetches_at(const Layer& layer, std::int64_t clock) const {
     return aside_ || fetches_ == 0 || clock % layer.n_fetch == 0;
@@ -70,10 +71,11 @@ class ServerWorker final : public RankStrategy {
   std::vector<Layer> layers_;      // by weight
   std::vector<std::size_t> sent_;  // weights with sums on their way
   const optim::Optimizer* optimizer_ = nullptr;
-  bool told_ = false;       // true: which portion the next step is made of is known
-  bool alone_ = false;      // true: the portion of the next step is pushed by itself
-  bool aside_ = false;      // retired: no other worker waits for this one; from its first hello on, they do
-  std::int64_t clock_ = 0;  // of the last step
+  std::int64_t portion_ = -1;  // that the next step is made of
+  bool told_ = false;          // true: which portion the next step is made of is known
+  bool alone_ = false;         // true: the portion of the next step is pushed by itself
+  bool aside_ = false;         // retired: no other worker waits for this one; from its first hello on, they do
+  std::int64_t clock_ = 0;     // of the last step
   std::int64_t steps_ = 0, pushes_ = 0, fetches_ = 0, rows_pushed_ = 0, not_finite_ = 0;
 };
 

@@ -5,6 +5,7 @@
 #include "starling/base/error.h"
 #include "starling/train/job/job_error.h"
 #include "starling/train/job/job_layout.h"
+#include "starling/train/job/job_procedure.h"
 #include "starling/train/job/job_servers.h"
 #include "starling/train/run/run_folder.h"
 
@@ -94,8 +95,10 @@ JobCheck check_job(const Job& job) {
   findings.attempt("distribute.servers", [&] { expect_keys(prepared); });
   for (const auto& [key, metric] : watched_metrics(job.train))
     findings.attempt(key, [&, &key = key, &metric = metric] { static_cast<void>(told_name(prepared, metric, key)); });
-  if (findings.attempt("model", [&] { check.shapes = trace_shapes(prepared); }))
+  if (findings.attempt("model", [&] { check.shapes = trace_shapes(prepared); })) {
+    check.notes = procedure_notes(prepared);
     findings.attempt("train.metrics", [&] { expect_metrics(prepared, check.shapes); });
+  }
   findings.attempt("distribute.layout", [&] { check_layout(prepared); });
   return check;
 }

@@ -167,6 +167,10 @@ void check_served(const Job& job, const ConfigNode& section) {
   const auto refuse = [&](const std::string& expected, const std::string& got) {
     section.refuse(fmt::format("{} with {}", expected, name), got);
   };
+  const auto rule = *dist::server_rule(job.distribute.strategy.make());
+  using Procedure = dist::ps::CoordinatorOptions::Procedure;
+  if (rule.procedure && rule.procedure->l1 > 0 && rule.procedure->procedure != Procedure::owlqn)
+    refuse("l1: 0 unless procedure is owlqn", fmt::format("{:g}", rule.procedure->l1));
   if (job.train.precision == Precision::f16) refuse("another train.precision than f16", "f16");
   if (job.train.clip_norm > 0 || job.train.clip_value > 0)
     refuse("no clipping (train.clip_norm, train.clip_value)", "some");

@@ -18,6 +18,7 @@
 #include "starling/train/callbacks/ready_made.h"
 #include "starling/train/job/job_error.h"
 #include "starling/train/job/job_layout.h"
+#include "starling/train/job/job_procedure.h"
 #include "starling/train/job/job_ranks.h"
 #include "starling/train/job/job_trainer.h"
 #include "starling/train/job/prepared_job.h"
@@ -90,7 +91,7 @@ bool is_beyond(const TrainJob& job, const RunPosition& run) {
 // Writes job.yaml once the run has begun, that is, after its checkpoints were found to match.
 class JobFile final : public Callback {
  public:
-  JobFile(const Job& job, const std::vector<std::string>& notes) : job_(job), notes_(notes) {}
+  JobFile(const Job& job, std::vector<std::string> notes) : job_(job), notes_(std::move(notes)) {}
   std::string name() const override { return "job_file"; }
   void begin(Run& run) override {
     if (run.plan().rank != 0) return;
@@ -103,7 +104,7 @@ class JobFile final : public Callback {
 
  private:
   const Job& job_;
-  const std::vector<std::string>& notes_;  // of the data
+  std::vector<std::string> notes_;  // of the data and the strategy
 };
 
 // Data set whose reader reports progress: other ranks wait meanwhile.
@@ -181,7 +182,9 @@ MonitorContext monitor_context(const Job& job) {
 
 void add_callbacks(Trainer& trainer, const PreparedJob& prepared, const TrainOptions& options) {
   const TrainJob& job = prepared.job.train;
-  trainer.add(std::make_shared<JobFile>(prepared.job, prepared.data.splits.notes));
+  std::vector<std::string> notes = prepared.data.splits.notes;
+  for (auto& note : procedure_notes(prepared)) notes.push_back(std::move(note));
+  trainer.add(std::make_shared<JobFile>(prepared.job, std::move(notes)));
   if (prepared.job.pretrain.kind) trainer.add(std::make_shared<Pretrain>(prepared, options.stop));
   if (job.average) {
     trainer.add(average_weights({.decay = job.average->decay,

@@ -37,6 +37,7 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; 
 
 RunPlan make_plan(const TrainerOptions& options, const Loader& loader, const RankLink* link,
                   std::vector<std::string> class_names) {
+  const bool whole_set = options.pool && options.pool->has_procedure();  // of which each step is an epoch
   RunPlan plan{.epochs = options.epochs,
                .batch = options.batch,
                .seed = options.seed,
@@ -49,7 +50,7 @@ RunPlan make_plan(const TrainerOptions& options, const Loader& loader, const Ran
   const bool told = !loader.streams() || plan.ranks == 1;  // a streaming rank knows only its own shards
   if (told && loader.samples_per_epoch() > 0) {
     plan.samples_per_epoch = loader.samples_per_epoch();
-    plan.steps_per_epoch = ceil_div(loader.batches_per_epoch(), options.accumulate);
+    plan.steps_per_epoch = whole_set ? 1 : ceil_div(loader.batches_per_epoch(), options.accumulate);
     plan.steps = plan.steps_per_epoch * options.epochs;
   }
   if (options.steps > 0) plan.steps = plan.steps > 0 ? std::min(plan.steps, options.steps) : options.steps;

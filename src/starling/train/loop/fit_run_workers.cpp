@@ -60,6 +60,7 @@ void FitRun::take_workers_step(const WorkerPool::Step& step) {
   state_.samples += step.samples;
   state_.position = step.position;
   ++state_.step;
+  if (step.last) stop(fmt::format("{}, which has nothing to gain any more", parts_.pool->strategy()));
 }
 
 // Position of the next sample once an epoch has ended; workers may have gone further.

@@ -8,6 +8,7 @@
 #include "starling/train/loop/fit_run.h"
 #include "starling/train/loop/number_fields.h"
 #include "starling/train/workers/worker_loop.h"
+#include "starling/train/workers/worker_pool.h"
 
 namespace starling {
 namespace {
@@ -70,6 +71,13 @@ void cut_for_rank(LoaderOptions& loader, const dist::RankStrategy& strategy, boo
   loader.batch = strategy.rows(loader.batch).size;
 }
 
+// Portions of all samples, in one order: the loss must be one function, whose sums are rounded in one way.
+void cut_for_procedure(LoaderOptions& loader, const dist::ServerRule& rule, int workers, std::int64_t samples) {
+  loader.batch = samples;
+  loader.ranks = static_cast<int>(rule.pieces(workers, samples));
+  loader.shuffle = loader.drop_last = false;
+}
+
 train::EvaluatorOptions evaluator_options(const TrainerOptions& o) {
   LoaderOptions loader = o.test_loader;
   loader.batch = o.evaluate_batch;
@@ -112,16 +120,17 @@ struct Trainer::Parts {
   FitResult work(const std::shared_ptr<const Dataset>& data, LoaderOptions loader) {
     check(data != nullptr,
           "[Trainer] expected data that can be asked by number for a worker, got shards without an index");
+    auto* const served = dynamic_cast<dist::ServerWorker*>(&link->strategy());
+    check(served != nullptr, "[Trainer] expected a strategy over servers for a worker, got {}",
+          link->strategy().name());
     loader.ranks = options.workers;
+    if (served->rule().procedure) cut_for_procedure(loader, served->rule(), options.workers, data->size());
     loader.portions = options.line;
     loader.prefetch = 1;
     const auto make = [&](data::DataPosition start) {
       loader.start = start;
       return std::make_unique<Loader>(data, loader);
     };
-    auto* const served = dynamic_cast<dist::ServerWorker*>(&link->strategy());
-    check(served != nullptr, "[Trainer] expected a strategy over servers for a worker, got {}",
-          link->strategy().name());
     train::work_for_leader(
         {net, optimizer, programs, *served, *options.line, options.buffers.get(), options.seed, options.stepped}, make);
     return {};
@@ -157,6 +166,7 @@ FitResult Trainer::fit(const data::DataSplits& data) {
   options.batch = o.batch;
   options.seed = static_cast<std::uint64_t>(o.seed);
   if (o.line) return parts_->work(data.train, options);
+  if (o.pool && o.pool->has_procedure()) options.drop_last = false;
   if (parts_->link) cut_for_rank(options, parts_->link->strategy(), !data.train);
   const bool valid = data.valid || data.valid_shards;
   const train::EvaluationData test{valid ? data.valid : data.test, valid ? data.valid_shards : data.test_shards};

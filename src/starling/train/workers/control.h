@@ -14,6 +14,7 @@ enum class Control : std::uint32_t {
   join,     // answer: how the run begins (RunStart), once it does; before that an empty message, to be asked again; one
             // part alone: it is over
   next,     // answer: PortionAnswer
+  wanted,   // part: a portion that the worker has; answer: a part if it is still to be done
   done,     // part: PortionNote
   settled,  // all that was kept back has been sent
   leave,    // part: counters of the worker's strategy, JSON

@@ -100,6 +100,13 @@ LeaderLine::Terms LeaderLine::terms(std::int64_t portion) {
   return terms;
 }
 
+bool LeaderLine::wanted(std::int64_t portion) {
+  if (!tells_.call(Control::wanted, {bytes_of_value(portion)}).parts.empty()) return true;
+  const std::scoped_lock lock(mutex_);
+  terms_.erase(portion);
+  return false;
+}
+
 PortionAnswer::Kind LeaderLine::why() {
   const std::scoped_lock lock(mutex_);
   check(!reasons_.empty(), "[worker {}] expected a reason for a batch without a portion, got none", options_.worker);

@@ -53,7 +53,9 @@ class LeaderLine final : public data::Portions {
     bool alone = false;      // true: the portion is pushed by itself
   };
   Terms terms(std::int64_t portion);  // of a portion that next() gave; call once for each
-  PortionAnswer::Kind why();          // the loader's batch was null: pause or end; call once for each
+  // False: another worker has done the portion that next() gave, which is forgotten then.
+  bool wanted(std::int64_t portion);
+  PortionAnswer::Kind why();  // the loader's batch was null: pause or end; call once for each
 
   void done(const PortionNote& note);
   void settled();

@@ -112,6 +112,11 @@ void LeaderService::take(const ps::Message& message, const std::string& peer) {
     case Control::next:
       if (!answer_next(header, peer, false)) waiting_.push_back({peer, header, Clock::now()});
       return;
+    case Control::wanted: {
+      const auto portion = message.parts.empty() ? std::nullopt : value_of<std::int64_t>(message.parts[0]);
+      if (portion && queue_.wanted(worker, *portion)) return answer(header, peer, {ps::bytes_of_text("yes")});
+      return answer(header, peer);
+    }
     case Control::done: {
       const auto note = message.parts.empty() ? std::nullopt : value_of<PortionNote>(message.parts[0]);
       if (!note) return;

@@ -1,7 +1,6 @@
 #include "starling/train/workers/portion_queue.h"
 
 #include <algorithm>
-#include <set>
 
 #include "starling/base/error.h"
 
@@ -70,10 +69,21 @@ std::optional<std::int64_t> PortionQueue::choose(int worker) {
     return number;
   }
   if (options_.in_turn) return choose_in_turn(worker);
-  if (next_ >= end() || (pausing_ && next_ % options_.workers == 0)) return std::nullopt;
+  if (next_ >= end() || (pausing_ && next_ % pieces() == 0)) return std::nullopt;
   const auto first = std::find_if(workers_.begin(), workers_.end(), [](const Worker& one) { return !one.gone; });
   if (next_ < options_.warm && worker != first - workers_.begin()) return std::nullopt;
   return next_++;
+}
+
+// Of the portions that other workers have, the first of those that the fewest have.
+std::optional<std::int64_t> PortionQueue::choose_duplicate(int worker) const {
+  const auto fewest = [&](const auto& a, const auto& b) { return a.second.size() < b.second.size(); };
+  std::map<std::int64_t, std::set<int>> others;
+  for (const auto& one : outstanding_) {
+    if (!one.second.contains(worker)) others.insert(one);
+  }
+  const auto found = std::min_element(others.begin(), others.end(), fewest);
+  return found == others.end() ? std::nullopt : std::optional(found->first);
 }
 
 bool PortionQueue::join(int worker) {
@@ -90,11 +100,13 @@ PortionAnswer PortionQueue::next(int worker) {
   own.gone = false;                                       // one that was taken for lost is back
   if (!opened_) return {};
   const bool again = !returned_.empty();
-  if (const auto number = choose(worker)) {
+  auto number = choose(worker);
+  if (!number && options_.duplicate && !pausing_ && (number = choose_duplicate(worker))) ++duplicated_;
+  if (number) {
     ++handed_;
-    outstanding_[*number] = worker;
+    outstanding_[*number].insert(worker);
     own.paused = own.settled = std::min(own.paused, pauses_ - 1);  // the worker may keep something back again
-    const double lr = opening_.rate ? opening_.rate(*number / options_.workers) : 0;
+    const double lr = opening_.rate ? opening_.rate(*number / pieces()) : 0;
     // In turn the step is the clock: the foremost worker's would leave out clocks that the others wait for.
     const std::int64_t clock = options_.in_turn ? *number / options_.workers : clock_;
     return {.kind = PortionAnswer::Kind::portion,
@@ -110,7 +122,7 @@ PortionAnswer PortionQueue::next(int worker) {
 
 // Counts a portion as done; the sums that it belongs to.
 PortionStep& PortionQueue::count(std::int64_t portion) {
-  const std::int64_t step = (options_.in_turn ? portion : done_) / options_.workers;
+  const std::int64_t step = (options_.in_turn ? portion : done_) / pieces();
   ++done_;
   Open& open = open_[step];
   ++open.portions;
@@ -118,7 +130,7 @@ PortionStep& PortionQueue::count(std::int64_t portion) {
 }
 
 void PortionQueue::close_steps() {
-  for (auto first = open_.find(closed_); first != open_.end() && first->second.portions == options_.workers;
+  for (auto first = open_.find(closed_); first != open_.end() && first->second.portions == pieces();
        first = open_.find(closed_)) {
     steps_.push_back(first->second.sum);
     open_.erase(first);
@@ -131,7 +143,7 @@ void PortionQueue::done(int worker, const PortionNote& note) {
     const std::scoped_lock lock(mutex_);
     workers_.at(static_cast<std::size_t>(worker)).stats = note.stats;
     const auto found = outstanding_.find(note.portion);
-    if (found == outstanding_.end() || found->second != worker) {
+    if (found == outstanding_.end() || !found->second.contains(worker)) {
       ++repeated_;
       return;
     }
@@ -208,7 +220,7 @@ void PortionQueue::lose(int worker, const std::string& why) {
     if (own.gone) return;
     own.gone = own.was_lost = true;
     for (auto one = outstanding_.begin(); one != outstanding_.end();) {
-      if (one->second != worker) {
+      if (one->second.erase(worker) == 0 || !one->second.empty()) {
         ++one;
         continue;
       }
@@ -246,7 +258,7 @@ std::int64_t PortionQueue::moves() const {
 std::vector<int> PortionQueue::busy() const {
   const std::scoped_lock lock(mutex_);
   std::set<int> who;
-  for (const auto& [portion, worker] : outstanding_) who.insert(worker);
+  for (const auto& [portion, workers] : outstanding_) who.insert(workers.begin(), workers.end());
   for (std::size_t w = 0; w < workers_.size(); ++w) {
     if (pausing_ && !workers_[w].gone && workers_[w].settled != pauses_) who.insert(static_cast<int>(w));
   }
@@ -265,6 +277,17 @@ std::vector<std::string> PortionQueue::counters() const {
   std::vector<std::string> all;
   for (const Worker& one : workers_) all.push_back(one.counters);
   return all;
+}
+
+bool PortionQueue::wanted(int worker, std::int64_t portion) const {
+  const std::scoped_lock lock(mutex_);
+  const auto found = outstanding_.find(portion);
+  return found != outstanding_.end() && found->second.contains(worker);
+}
+
+std::int64_t PortionQueue::duplicated() const {
+  const std::scoped_lock lock(mutex_);
+  return duplicated_;
 }
 
 std::int64_t PortionQueue::repeated() const {

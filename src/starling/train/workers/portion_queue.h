@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -43,7 +44,7 @@ struct PortionNote {
   RankStats stats{};
 };
 
-// Sums over the portions of one step: as many as there are workers, whoever made them; in turn, those of its batch.
+// Sums over the portions of one step: as many as a batch has pieces, whoever made them; in turn, those of its batch.
 struct PortionStep {
   double loss = 0;  // loss · weight
   double weight = 0;
@@ -53,8 +54,8 @@ struct PortionStep {
   std::uint32_t not_finite = 0;
 };
 
-// Portions of a run's data, handed out to whoever asks. A step of the run is complete when as many portions as there
-// are workers have been done since the last one, whichever they are, so that a worker which stops holds up none but its
+// Portions of a run's data, handed out to whoever asks. A step of the run is complete when as many portions as a batch
+// has pieces have been done since the last one, whichever they are, so that a worker which stops holds up none but its
 // own. A portion that a lost worker had is given to another; in turn, its part of every step is left out. Thread-safe.
 class PortionQueue {
  public:
@@ -62,11 +63,13 @@ class PortionQueue {
     int workers = 1;
     bool in_turn = false;   // worker w gets portions w, w + workers, …: each makes its part of every step
     std::int64_t warm = 0;  // the first worker makes so many portions before the others begin
+    // A worker for whom none is left gets one that others have and have not done: of slow ones the first result counts.
+    bool duplicate = false;
   };
   explicit PortionQueue(const Options& options);
 
   struct Opening {
-    data::PortionGrid grid{};
+    data::PortionGrid grid{};                         // whose pieces of a batch are the portions of a step
     std::int64_t limit = 0;                           // portions in all
     std::function<double(std::int64_t step)> rate{};  // learning rate of a step, counted from the opening
   };
@@ -91,6 +94,8 @@ class PortionQueue {
   // The workers' side.
   bool join(int worker);  // false: the run is over
   PortionAnswer next(int worker);
+  // False: this portion, which the worker has, need not be done any more; the worker may forget it.
+  bool wanted(int worker, std::int64_t portion) const;
   void done(int worker, const PortionNote& note);
   void settled(int worker);
   void leave(int worker, std::string counters);
@@ -108,7 +113,9 @@ class PortionQueue {
   std::vector<int> busy() const;  // workers that have portions to do or are still to pause, ascending
   std::vector<RankStats> stats() const;
   std::vector<std::string> counters() const;  // counters that each worker sent when it left; empty: none
-  std::int64_t repeated() const;              // portions that were done a second time, after a loss that was none
+  std::int64_t repeated() const;              // portions that were done a second time: by a worker taken for lost, or
+                                              // of two that had it
+  std::int64_t duplicated() const;            // portions given to one more worker than the first
 
  private:
   struct Worker {
@@ -123,7 +130,9 @@ class PortionQueue {
   };
 
   std::int64_t end() const { return std::min(opening_.limit, allowed_); }
+  std::int64_t pieces() const { return opening_.grid.pieces(); }
   std::optional<std::int64_t> choose(int worker);
+  std::optional<std::int64_t> choose_duplicate(int worker) const;
   std::optional<std::int64_t> choose_in_turn(int worker);
   void leave_out_lost();
   bool all_settled() const;
@@ -136,9 +145,9 @@ class PortionQueue {
   bool opened_ = false, ended_ = false, pausing_ = false;
   Opening opening_;
   std::int64_t allowed_ = 0;
-  std::int64_t next_ = 0, done_ = 0, pauses_ = 1, clock_ = 0, repeated_ = 0, handed_ = 0;
-  std::map<std::int64_t, int> outstanding_;  // portion: worker
-  std::deque<std::int64_t> returned_;        // portions of lost workers
+  std::int64_t next_ = 0, done_ = 0, pauses_ = 1, clock_ = 0, repeated_ = 0, handed_ = 0, duplicated_ = 0;
+  std::map<std::int64_t, std::set<int>> outstanding_;  // portion: workers
+  std::deque<std::int64_t> returned_;                  // portions of lost workers
   struct Open {
     PortionStep sum{};
     int portions = 0;

@@ -21,6 +21,7 @@ class ServedModel {
   void fetch(const dist::TrainedState& state);  // copies them into the tensors of these names
   void retire(int worker) { client_->retire(worker); }
   dist::ps::Counters counters() { return client_->server_counters(); }
+  dist::ps::Client& client() const { return *client_; }
   void stop() { client_->stop_servers(); }
 
  private:

@@ -46,6 +46,7 @@ class WorkerLoop {
         continue;
       }
       stats_.data_wait += waited;
+      if (!wanted(*batch)) continue;
       portion(*batch);
       stats_.seconds += seconds_since(asked);
     }
@@ -64,6 +65,9 @@ class WorkerLoop {
     parts_.line.settled();
     return true;
   }
+
+  // Of an evaluation's portions slow ones are given to several workers: what another has done is not computed again.
+  bool wanted(const Batch& batch) { return !parts_.strategy.rule().procedure || parts_.line.wanted(batch.portion); }
 
   void portion(const Batch& batch) {
     const auto [lr, clock, alone] = parts_.line.terms(batch.portion);

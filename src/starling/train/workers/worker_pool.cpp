@@ -16,6 +16,7 @@ constexpr auto kSlice = 100ms;   // between two looks at what else there is to d
 constexpr auto kFarewell = 10s;  // for workers to leave
 constexpr int kMissed = 3;       // heartbeats of a worker that is lost
 constexpr int kMissedOfNeeded = 5;
+constexpr std::int64_t kNoLimit = std::int64_t{1} << 32;  // evaluations of a procedure
 
 // The supervision of all ranks finds after three heartbeats who is silent, and names it with its rank and its host.
 // This comes first only where the run goes on.
@@ -23,11 +24,19 @@ std::chrono::milliseconds silence(const WorkerPoolOptions& options) {
   return (options.rule.goes_on() ? kMissed : kMissedOfNeeded) * options.heartbeat;
 }
 
+// Every batch is all samples, however far other strategies had come with them.
+data::PortionGrid::Options whole_set(const data::PortionGrid::Options& grid, std::int64_t pieces) {
+  return {.samples = grid.samples, .batch = grid.samples, .pieces = pieces};
+}
+
 }  // namespace
 
 WorkerPool::WorkerPool(WorkerPoolOptions options)
     : options_(std::move(options)),
-      queue_({.workers = options_.workers, .in_turn = options_.rule.in_turn, .warm = options_.rule.warm}),
+      queue_({.workers = options_.workers,
+              .in_turn = options_.rule.in_turn,
+              .warm = options_.rule.warm,
+              .duplicate = options_.rule.procedure.has_value()}),
       service_(options_.wire, queue_,
                {.address = options_.address, .workers = options_.workers, .silence = silence(options_)}) {}
 
@@ -54,16 +63,37 @@ void WorkerPool::begin(const Start& start) {
   model_->put(start.state);
   data::PortionGrid::Options grid = start.grid;
   grid.pieces = options_.workers;
+  if (has_procedure()) grid = whole_set(grid, options_.rule.pieces(options_.workers, grid.samples));
   grid_ = data::PortionGrid(grid);
   taken_ = 0;
-  std::int64_t limit = grid_.before_epoch(start.epochs);
-  if (start.steps > 0) limit = std::min(limit, start.steps * options_.workers);
+  std::int64_t limit = grid_.before_epoch(has_procedure() ? kNoLimit : start.epochs);
+  if (start.steps > 0 && !has_procedure()) limit = std::min(limit, start.steps * options_.workers);
   RunStart told{.position = grid.start};
   for (const auto& buffer : start.state.buffers) told.buffers.push_back(buffer.tensor);
   if (options_.buffers) options_.buffers->show(told.buffers);
   service_.begin(told);
   queue_.open({.grid = grid_, .limit = limit, .rate = start.rate});
+  if (has_procedure()) begin_procedure(start.grid);
   moved_ = std::chrono::steady_clock::now();
+}
+
+// An iteration is an epoch of the run, of which a part may have been made by another strategy.
+void WorkerPool::begin_procedure(const data::PortionGrid::Options& grid) {
+  first_epoch_ = grid.start.epoch + (grid.start.sample < grid.samples ? 0 : 1);
+  procedure_.emplace(
+      model_->client(), queue_, grid_,
+      ProcedureRun::Options{.procedure = *options_.rule.procedure, .waiting = [this] { notice_losses(); }});
+}
+
+WorkerPool::Step WorkerPool::iterate() {
+  const ProcedureRun::Iteration made = procedure_->iterate();
+  notice_losses();
+  const std::int64_t samples = grid_.at(0).total;
+  return {.sum = made.sum,
+          .position = {first_epoch_ + taken_++, samples},
+          .samples = made.evaluations * samples,
+          .begins_epoch = true,
+          .last = !made.moved};
 }
 
 // A strategy that waits for every worker fails at once when one is lost; others go on.
@@ -87,6 +117,7 @@ void WorkerPool::notice_losses() {
 }
 
 std::optional<WorkerPool::Step> WorkerPool::step() {
+  if (procedure_) return iterate();
   const auto sum = queue_.take_step(kSlice);
   notice_losses();
   if (!sum) return std::nullopt;
@@ -97,9 +128,12 @@ std::optional<WorkerPool::Step> WorkerPool::step() {
               .begins_epoch = span.batch.sample == 0};
 }
 
-void WorkerPool::allow(std::int64_t epoch) { queue_.allow(grid_.before_epoch(epoch)); }
+// A procedure allows its portions itself, round by round.
+void WorkerPool::allow(std::int64_t epoch) {
+  if (!procedure_) queue_.allow(grid_.before_epoch(epoch));
+}
 
-bool WorkerPool::behind() { return queue_.done_count() / options_.workers > taken_; }
+bool WorkerPool::behind() { return !procedure_ && queue_.done_count() / options_.workers > taken_; }
 
 void WorkerPool::pause() {
   moved_ = std::chrono::steady_clock::now();
@@ -118,6 +152,8 @@ std::vector<RankSummary> WorkerPool::finish() {
   nlohmann::json servers = nlohmann::json::object();
   for (const auto& [name, value] : model_->counters()) servers["servers." + name] = value;
   servers["servers.portions_repeated"] = queue_.repeated();
+  servers["servers.portions_duplicated"] = queue_.duplicated();
+  for (const auto& [name, value] : procedure_ ? procedure_->counters() : dist::ps::Counters{}) servers[name] = value;
   say_farewell();
   const auto told = queue_.counters();
   std::vector<RankSummary> all;

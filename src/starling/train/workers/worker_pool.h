@@ -9,6 +9,7 @@
 #include "starling/dist/strategy/server_rule.h"
 #include "starling/train/run/summary.h"
 #include "starling/train/workers/leader_service.h"
+#include "starling/train/workers/procedure_run.h"
 #include "starling/train/workers/served_model.h"
 #include "starling/train/workers/shared_buffers.h"
 
@@ -38,10 +39,12 @@ class WorkerPool {
 
   const std::string& strategy() const { return options_.strategy; }
   int workers() const { return options_.workers; }
+  // True if a step is an iteration of a procedure over all samples, whatever the batch.
+  bool has_procedure() const { return options_.rule.procedure.has_value(); }
   const std::string& address() const { return service_.address(); }
 
   struct Start {
-    data::PortionGrid::Options grid{};                // pieces: ignored, as many as workers
+    data::PortionGrid::Options grid{};                // pieces: ignored; as many as workers
     std::int64_t epochs = 0;                          // of the whole run
     std::int64_t steps = 0;                           // still to make at most; 0: no limit
     std::function<double(std::int64_t step)> rate{};  // learning rate, steps counted from here
@@ -52,8 +55,9 @@ class WorkerPool {
   struct Step {
     PortionStep sum{};
     data::DataPosition position{};  // behind the step's batch
-    std::int64_t samples = 0;       // of the batch
+    std::int64_t samples = 0;       // of the batch, or of all evaluations
     bool begins_epoch = false;
+    bool last = false;  // the procedure has nothing to gain any more
   };
   // The next step, once its portions are done; nullopt: none are in the time of a progress line. Throws when a worker
   // is lost that the strategy cannot do without, or the last one.
@@ -82,6 +86,8 @@ class WorkerPool {
   }
 
  private:
+  void begin_procedure(const data::PortionGrid::Options& grid);
+  Step iterate();
   void notice_losses();
   bool stopped() const { return options_.stop && options_.stop(); }
   void say_farewell();
@@ -91,6 +97,8 @@ class WorkerPool {
   LeaderService service_;
   std::unique_ptr<ServedModel> model_;
   data::PortionGrid grid_;
+  std::optional<ProcedureRun> procedure_;
+  std::int64_t first_epoch_ = 0;                   // of the procedure
   std::int64_t taken_ = 0;                         // steps
   std::chrono::steady_clock::time_point moved_{};  // last progress
   std::int64_t moved_at_ = -1;

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <functional>
+
+#include "starling/dist/ps/coordinator.h"
+#include "starling/train/workers/portion_queue.h"
+
+namespace starling::train {
+
+// The leader's procedure over the servers' vectors (Sandblaster): every evaluation of the loss is a round of portions
+// of all samples, which idle workers take, and whose gradients the servers add up. One thread.
+class ProcedureRun {
+ public:
+  struct Options {
+    dist::ps::CoordinatorOptions procedure{};
+    std::function<void()> waiting{};  // called now and then while workers compute; throws if they cannot any more
+  };
+  // Round n is made of the portions of batch n of the queue's grid. The client is that of an observer.
+  ProcedureRun(dist::ps::Client& client, PortionQueue& queue, const data::PortionGrid& grid, Options options);
+
+  struct Iteration {
+    PortionStep sum{};             // at the weights that it has found
+    std::int64_t evaluations = 0;  // rounds that it took
+    bool moved = false;            // false: there is nothing to gain any more
+  };
+  Iteration iterate();
+
+  // Evaluations, pairs that were refused, and what went between leader and servers: requests and bytes beside headers.
+  dist::ps::Counters counters() const;
+
+ private:
+  double evaluate();
+
+  dist::ps::Client& client_;
+  PortionQueue& queue_;
+  std::int64_t pieces_;
+  Options options_;
+  dist::ps::ProcedureCoordinator coordinator_;
+  PortionStep sum_{};
+  std::int64_t rounds_ = 0, iterations_ = 0;
+  double requests_ = 0, bytes_ = 0;
+};
+
+}  // namespace starling::train
