@@ -37,9 +37,10 @@ constexpr System kSystems[] = {
     {.name = "cots_hpc",
      .title = "COTS HPC",
      .known_for = "networks of billions of weights cut over the GPUs of few machines (model parallelism)",
-     .here = "layers cut over workers, each of which stores its pieces of the weights (mesh and layout of allreduce)",
-     .missing = "several GPUs; layers of local receptive fields whose borders alone are exchanged",
-     .proof = "MeshTraining.StoresPiecesOfWhatTheLayoutSplits",
+     .here = "layers of local receptive fields cut over workers, each of which stores its filters and its rows of every "
+             "activation; borders alone are exchanged (layout: cots)",
+     .missing = "several GPUs",
+     .proof = "LayoutLaws.OfFiltersOfTheirOwnOnlyTheBordersCross",
      .command = "starling train examples/systems/cots_hpc.yaml"},
     {.name = "deeplearning4j",
      .title = "Deeplearning4j",
@@ -60,7 +61,7 @@ constexpr System kSystems[] = {
      .known_for = "Downpour SGD and Sandblaster L-BFGS over sharded parameter servers, model parallelism",
      .here = "Downpour SGD: Adagrad on sharded parameter servers, pushes and fetches at their own rhythm, a warm "
              "start; Sandblaster L-BFGS (--set distribute={strategy: sandblaster, workers: 2, servers: 2}), whose "
-             "leader sees numbers only",
+             "leader sees numbers only; a locally connected net cut over workers (layout: cots of allreduce)",
      .missing = "replicas that are cut over machines (model parallelism) beside servers",
      .proof = "ServersJob.OneWorkerEndsInTheBitsOfASerialRunWhateverTheOptimizer",
      .command = "starling train examples/systems/distbelief.yaml"},
