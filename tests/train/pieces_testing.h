@@ -39,6 +39,7 @@ struct Recipe {
   double bucket_mb = 25;
   dist::MeshChoice mesh = {};
   dist::LayoutChoice layout = {};
+  std::function<std::shared_ptr<dist::RankStrategy>(std::shared_ptr<Comm>)> strategy{};  // null: all-reduce as above
   TrainerOptions options{.epochs = 2, .batch = 13};
   std::function<nn::Sequential()> net = uneven_net;
   std::function<void(Trainer&, int rank)> add{};
@@ -52,7 +53,9 @@ struct Recipe {
     optim::Adam optimizer(made.parameters(), {.lr = 0.01, .weight_decay = 0.01});
     if (touch) touch(optimizer, comm ? comm->rank() : 0);
     TrainerOptions of_rank = quiet(options);
-    if (comm)
+    if (comm && strategy)
+      of_rank.strategy = strategy(std::shared_ptr<Comm>(comm, [](Comm*) {}));
+    else if (comm)
       of_rank.strategy = allreduce(std::shared_ptr<Comm>(comm, [](Comm*) {}),
                                    {.bucket_mb = bucket_mb, .zero = zero, .mesh = mesh, .layout = layout});
     Trainer trainer(made, optimizer, objective, of_rank);

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "starling/base/error.h"
+#include "starling/nn/deferred_weights.h"
 #include "starling/nn/near.h"
 #include "starling/ops/api/binary.h"
 #include "starling/ops/api/embedding.h"
@@ -22,6 +23,8 @@ Tensor table(const char* who, std::int64_t rows, std::int64_t width, double stdd
 void clear_row(const Tensor& table, std::optional<std::int64_t> row, const char* who) {
   if (!row) return;
   check(*row >= 0 && *row < table.size(0), "[{}] expected a padding row below {}, got {}", who, table.size(0), *row);
+  if (auto* deferred = DeferredWeights::innermost(); deferred && deferred->holds(table))
+    return deferred->clear_row(table, *row);
   float* values = table.data<float>() + *row * table.size(1);
   std::fill(values, values + table.size(1), 0.0F);
 }

@@ -9,6 +9,7 @@
 #include "starling/base/error.h"
 #include "starling/base/glob.h"
 #include "starling/base/parallel.h"
+#include "starling/nn/deferred_weights.h"
 #include "starling/nn/module.h"
 #include "starling/nn/orthogonal.h"
 #include "starling/ops/api/creation.h"
@@ -47,9 +48,33 @@ double spread_of(const Shape& shape, const Init& init) {
   }
 }
 
-Tensor uniform_of(const Shape& shape, double deviation) {
+Draw uniform_of(double deviation) {
   const double bound = std::sqrt(3.0) * deviation;
-  return starling::uniform(shape, {.low = -bound, .high = bound});
+  return {Draw::Kind::uniform, -bound, bound};
+}
+
+// Ways to begin whose numbers are drawn one by one; nullopt: they depend on each other.
+std::optional<Draw> draw_of(const Shape& shape, const Init& init) {
+  switch (init.kind) {
+    case InitKind::constant: return Draw{Draw::Kind::constant, init.value};
+    case InitKind::uniform: return Draw{Draw::Kind::uniform, init.low, init.high};
+    case InitKind::normal: return Draw{Draw::Kind::normal, init.mean, init.stddev};
+    case InitKind::xavier_uniform:
+    case InitKind::he_uniform:
+    case InitKind::lecun_uniform: return uniform_of(spread_of(shape, init));
+    case InitKind::xavier_normal:
+    case InitKind::he_normal:
+    case InitKind::lecun_normal: return Draw{Draw::Kind::normal, 0, spread_of(shape, init)};
+    default: return std::nullopt;
+  }
+}
+
+Tensor drawn(const Shape& shape, const Draw& draw) {
+  switch (draw.kind) {
+    case Draw::Kind::uniform: return starling::uniform(shape, {.low = draw.a, .high = draw.b});
+    case Draw::Kind::normal: return starling::normal(shape, {.mean = draw.a, .stddev = draw.b});
+    default: return from_doubles(std::vector<double>(static_cast<std::size_t>(shape.numel()), draw.a), shape);
+  }
 }
 
 // Inverse normal distribution function: Winitzki's approximation and two of Halley's steps, after which doubles are
@@ -152,31 +177,41 @@ constexpr std::array<const char*, 15> kNames = {"standard",         "constant", 
 
 const char* name(InitKind kind) { return kNames.at(static_cast<std::size_t>(kind)); }
 
-Tensor initial(const Shape& shape, const Init& init) {
+namespace {
+
+Tensor made(const Shape& shape, const Init& init) {
+  if (const auto draw = draw_of(shape, init)) return drawn(shape, *draw);
   switch (init.kind) {
-    case InitKind::standard: break;
-    case InitKind::constant:
-      return from_doubles(std::vector<double>(static_cast<std::size_t>(shape.numel()), init.value), shape);
-    case InitKind::uniform: return starling::uniform(shape, {.low = init.low, .high = init.high});
-    case InitKind::normal: return starling::normal(shape, {.mean = init.mean, .stddev = init.stddev});
     case InitKind::truncated_normal: return truncated(shape, init);
-    case InitKind::xavier_uniform:
-    case InitKind::he_uniform:
-    case InitKind::lecun_uniform: return uniform_of(shape, spread_of(shape, init));
-    case InitKind::xavier_normal:
-    case InitKind::he_normal:
-    case InitKind::lecun_normal: return starling::normal(shape, {.stddev = spread_of(shape, init)});
     case InitKind::orthogonal: return orthogonal_of(shape, init);
     case InitKind::sparse: return sparse_of(shape, init);
     case InitKind::identity: return identity_of(shape);
     case InitKind::dirac: return dirac_of(shape, init);
+    default: fail("[init] expected a way to begin other than 'standard', which each layer has of its own");
   }
-  fail("[init] expected a way to begin other than 'standard', which each layer has of its own");
+}
+
+// Random calls that made() takes.
+int sites_of(InitKind kind) {
+  switch (kind) {
+    case InitKind::constant:
+    case InitKind::identity:
+    case InitKind::dirac: return 0;
+    case InitKind::sparse: return 2;
+    default: return 1;
+  }
+}
+
+}  // namespace
+
+Tensor initial(const Shape& shape, const Init& init) {
+  DeferredWeights* const deferred = DeferredWeights::innermost();
+  if (deferred == nullptr || init.kind == InitKind::standard) return made(shape, init);
+  return deferred->defer(shape, draw_of(shape, init), sites_of(init.kind), [=] { return made(shape, init); });
 }
 
 Tensor initial(const Shape& shape, const Init& init, double bound) {
-  return init.kind == InitKind::standard ? starling::uniform(shape, {.low = -bound, .high = bound})
-                                         : initial(shape, init);
+  return initial(shape, init.kind == InitKind::standard ? Init::uniform(-bound, bound) : init);
 }
 
 bool matches(std::string_view name, std::string_view pattern) { return glob_matches(pattern, name); }
@@ -187,6 +222,9 @@ std::size_t initialise(Module& net, const std::string& pattern, const Init& init
   for (const auto& [name, parameter] : net.named_parameters()) {
     if (!matches(name, pattern)) continue;
     const NameScope scope("initialise " + name);  // values depend on the name, not on what else is drawn
+    if (auto* deferred = DeferredWeights::innermost(); deferred && deferred->holds(parameter))
+      deferred->make(parameter);
+    const DeferredWeights::Pause now;
     const Tensor value = cast(initial(parameter.shape(), init), parameter.dtype());
     assign(parameter, to(value, parameter.device()));
     ++count;

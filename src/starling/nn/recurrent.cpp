@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "starling/base/error.h"
-#include "starling/ops/api/random.h"
+#include "starling/nn/init.h"
 #include "starling/ops/api/rnn.h"
 #include "starling/ops/api/shape_ops.h"
 
@@ -22,7 +22,7 @@ Recurrent::Recurrent(Cell cell, const RecurrentOptions& o) : cell_(cell), option
   check(!o.relu || cell == Cell::rnn, "[recurrent] expected relu in an Rnn only, got it in gates");
   const std::int64_t gates = cell == Cell::rnn ? 1 : cell == Cell::gru ? 3 : 4;
   const double bound = 1 / std::sqrt(static_cast<double>(o.hidden));
-  const auto begin = [&](const Shape& shape) { return uniform(shape, {.low = -bound, .high = bound}); };
+  const auto begin = [&](const Shape& shape) { return initial(shape, Init::uniform(-bound, bound)); };
   const std::int64_t directions = o.bidirectional ? 2 : 1;
   for (std::int64_t layer = 0; layer < o.layers; ++layer) {
     const std::int64_t in = layer == 0 ? o.in : directions * o.hidden;

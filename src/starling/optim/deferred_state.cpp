@@ -15,13 +15,4 @@ bool DeferredState::holds(const Tensor& parameter) {
   return innermost != nullptr && innermost->which_(parameter);
 }
 
-Tensor without_memory(const Tensor& parameter) {
-  Ref<TensorImpl> impl = new TensorImpl;
-  impl->dtype = parameter.dtype();
-  impl->shape = parameter.shape();
-  impl->strides = contiguous_strides(impl->shape);
-  impl->device = parameter.device();
-  return Tensor(std::move(impl));
-}
-
 }  // namespace starling::optim

@@ -24,7 +24,4 @@ class DeferredState {
   const DeferredState* outer_;
 };
 
-// Tensor of a parameter's type and device without memory.
-Tensor without_memory(const Tensor& parameter);
-
 }  // namespace starling::optim

@@ -12,6 +12,7 @@
 #include "starling/ops/api/state.h"
 #include "starling/ops/def/apply.h"
 #include "starling/optim/deferred_state.h"
+#include "starling/tensor/without_memory.h"
 
 namespace starling::optim {
 namespace {
@@ -66,8 +67,8 @@ void Optimizer::add_slot(const Tensor& parameter, std::size_t group) {
   for (const auto& spec : states_) {
     const NoGrad no_grad;
     const bool deferred = spec.value == 0 && DeferredState::holds(parameter);
-    Tensor state =
-        deferred ? without_memory(parameter) : zeros(parameter.shape(), parameter.dtype(), parameter.device());
+    Tensor state = deferred ? without_memory(parameter.type(), parameter.device())
+                            : zeros(parameter.shape(), parameter.dtype(), parameter.device());
     if (spec.value != 0)
       copy_into(state, starling::to(full(parameter.shape(), spec.value, parameter.dtype()), parameter.device()));
     state.set_name(parameter.name() + "." + spec.name);

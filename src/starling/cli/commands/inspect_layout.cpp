@@ -10,6 +10,9 @@
 #include "starling/cli/layout_picture.h"
 #include "starling/dist/mesh/region.h"
 #include "starling/dist/strategy/sharded_state.h"
+#include "starling/nn/deferred_weights.h"
+#include "starling/runtime/execution/executable.h"
+#include "starling/runtime/program.h"
 #include "starling/tensor/bytes.h"
 #include "starling/train/job/job_graph.h"
 #include "starling/train/job/job_layout.h"
@@ -95,7 +98,31 @@ void print_fallbacks(const std::vector<dist::PlannedFallback>& fallbacks) {
                to_string(one.layout), one.axis);
 }
 
+// Memory that a program of this rank takes by its plan: state that it reads, and its own values, buckets and gathered
+// layers.
+struct ProgramMemory {
+  std::size_t state = 0, values = 0;
+};
+
+ProgramMemory memory_of(const graph::Graph& traced, const dist::StatePlan& plan, int rank) {
+  const dist::RankPart part = rank_part(traced, plan, rank);
+  const auto built = runtime::build_program(part.graph, part.context);
+  ProgramMemory memory{.values = built.executable->arena_bytes()};
+  for (const graph::GraphVariable& variable : built.executable->graph().variables)
+    memory.state += static_cast<std::size_t>(bytes_of(variable.type.shape, variable.type.dtype));
+  return memory;
+}
+
+void print_memory(const train::PreparedJob& prepared, const graph::Graph& step, const dist::StatePlan& plan, int rank) {
+  const ProgramMemory trained = memory_of(step, plan, rank);
+  const auto evaluation = train::trace_job(prepared, {.train = false, .batch = prepared.job.data.load.eval_batch});
+  const ProgramMemory evaluated = memory_of(evaluation, plan, rank);
+  fmt::print("memory of rank {} by plan: {} bytes of state, {} of a step, {} of an evaluation, {} together\n", rank,
+             trained.state, trained.values, evaluated.values, trained.state + trained.values + evaluated.values);
+}
+
 int run_layout(const InspectLayoutArguments& options) {
+  const nn::DeferredWeights sizes_alone;
   const train::PreparedJob prepared = prepare_job(load_job(options));
   const auto plan = train::state_plan(prepared.job);
   if (!plan)
@@ -107,7 +134,8 @@ int run_layout(const InspectLayoutArguments& options) {
   const std::string title =
       fmt::format("mesh {}, {} workers, zero {}", plan->mesh().describe(), plan->mesh().ranks(), plan->zero());
   const std::vector<PlacedParameter> parameters = placed_parameters(prepared, *plan, options.rank);
-  const dist::PlannedStep step = plan_step(trace_job(prepared), *plan, options.rank);
+  const graph::Graph traced = trace_job(prepared);
+  const dist::PlannedStep step = plan_step(traced, *plan, options.rank);
   if (!options.out.empty()) {
     const std::string picture =
         layout_picture(fmt::format("{}, rank {}", title, options.rank), plan->mesh(), options.rank, parameters, step);
@@ -120,6 +148,7 @@ int run_layout(const InspectLayoutArguments& options) {
   print_activations(step.values, options.rank);
   print_exchanges(step.exchanges);
   print_fallbacks(step.fallbacks);
+  print_memory(prepared, traced, *plan, options.rank);
   return kOk;
 }
 

@@ -208,6 +208,12 @@ std::unique_ptr<runtime::Program> AllReduce::build(const graph::Graph& traced, c
   return made;
 }
 
+bool AllReduce::make_piece(const Tensor& parameter, dist::ShardedState::FillPiece fill) {
+  const dist::AxisCuts cuts = plan_.cuts(parameter, dist::StatePlan::kWeights);
+  if (!cuts.empty()) sharded_.make(parameter, cuts, fill);
+  return !cuts.empty();
+}
+
 // State that has memory stays whole until begin() has given all ranks that of rank 0.
 void AllReduce::prepare(const dist::TrainedState& state) {
   for (const auto& [name, tensor] : state.optimizer) {

@@ -65,6 +65,7 @@ class AllReduce final : public dist::RankStrategy {
   bool cuts_state(const Tensor& parameter) const override {
     return !plan_.cuts(parameter, dist::StatePlan::kState).empty();
   }
+  bool make_piece(const Tensor& parameter, dist::ShardedState::FillPiece fill) override;
   void prepare(const dist::TrainedState& state) override;
   // Moves weights and optimizer state into the communicator's arena, if it has one, so that other ranks can read them,
   // and cuts what is stored in pieces.

@@ -97,6 +97,11 @@ class RankStrategy : public runtime::Strategy {
   // True if every rank stores a piece of the optimizer state of this parameter: it need not be made whole before
   // (optim::DeferredState).
   virtual bool cuts_state([[maybe_unused]] const Tensor& parameter) const { return false; }
+  // Before prepare(): makes, by `fill`, this rank's piece of a parameter that has no memory and of which every rank
+  // stores a piece. False: it is to be made whole.
+  virtual bool make_piece([[maybe_unused]] const Tensor& parameter, [[maybe_unused]] ShardedState::FillPiece fill) {
+    return false;
+  }
   // Before a checkpoint is loaded and begin() is called: cuts optimizer state that is stored in pieces.
   virtual void prepare([[maybe_unused]] const TrainedState& state) {}
   // Collective. Default: broadcasts rank 0's values.

@@ -53,16 +53,35 @@ Region ShardedState::region(const Shape& whole, const AxisCuts& cuts, int rank) 
   return region;
 }
 
+int ShardedState::owner(const AxisCuts& cuts, int rank) const {
+  std::vector<int> place = mesh_.coordinates(rank);
+  for (std::size_t i = 0; i < place.size(); ++i) {
+    const std::string& axis = mesh_.axes()[i].name;
+    if (std::none_of(cuts.begin(), cuts.end(), [&](const AxisCut& one) { return one.axis == axis; })) place[i] = 0;
+  }
+  return mesh_.rank_at(place);
+}
+
 std::vector<int> ShardedState::owners(const AxisCuts& cuts) const {
   std::vector<int> ranks;
   for (int rank = 0; rank < mesh_.ranks(); ++rank) {
-    const bool first = std::all_of(mesh_.axes().begin(), mesh_.axes().end(), [&](const MeshAxis& axis) {
-      const bool cut = std::any_of(cuts.begin(), cuts.end(), [&](const AxisCut& one) { return one.axis == axis.name; });
-      return cut || mesh_.coordinate(rank, axis.name) == 0;
-    });
-    if (first) ranks.push_back(rank);
+    if (owner(cuts, rank) == rank) ranks.push_back(rank);
   }
   return ranks;
+}
+
+ShardedState::Entry& ShardedState::entry_of(const Tensor& whole, const AxisCuts& cuts) {
+  Entry& entry = pieces_[whole.impl()];
+  if (!entry.piece.defined()) {
+    entry = {whole, starling::empty(region(whole.shape(), cuts, rank_).shape(), whole.dtype()), cuts};
+    entry.piece.set_name(whole.name());
+  }
+  return entry;
+}
+
+void ShardedState::make(const Tensor& whole, const AxisCuts& cuts, FillPiece fill) {
+  check(!whole.impl()->storage, "[pieces] expected '{}' without memory, got it whole", whole.name());
+  fill(region(whole.shape(), cuts, rank_), entry_of(whole, cuts).piece);
 }
 
 void ShardedState::cut(const Tensor& whole, const AxisCuts& cuts) {
@@ -74,14 +93,9 @@ void ShardedState::cut(const Tensor& whole, const AxisCuts& cuts) {
         "train "
         "on with that strategy, or make a new optimizer and load a checkpoint",
         whole.name());
-  const Region own = region(whole.shape(), cuts, rank_);
-  Entry& entry = pieces_[whole.impl()];
-  if (!entry.piece.defined()) {
-    entry = {whole, starling::empty(own.shape(), whole.dtype()), cuts};
-    entry.piece.set_name(whole.name());
-  }
+  const Entry& entry = entry_of(whole, cuts);
   if (!whole.impl()->storage) return clear(whole);
-  take(own, whole, entry.piece);
+  take(region(whole.shape(), cuts, rank_), whole, entry.piece);
   free_whole(whole);
 }
 
@@ -122,6 +136,24 @@ void ShardedState::put(const Tensor& tensor, const Tensor& value) const {
   check(own != nullptr && value.type() == tensor.type(), "[pieces] expected a value for the pieces of {}, got {}",
         to_string(tensor.type()), to_string(value.type()));
   take(region(tensor, rank_), value, *own);
+}
+
+void ShardedState::put(const Tensor& tensor, std::int64_t first, std::span<const std::byte> bytes) const {
+  const Tensor* own = piece(tensor);
+  const auto size = static_cast<std::int64_t>(size_of(tensor.dtype()));
+  const std::int64_t end = first + static_cast<std::int64_t>(bytes.size()) / size;
+  check(own != nullptr && first >= 0 && end <= tensor.numel(),
+        "[pieces] expected bytes of a tensor that is stored in pieces, got {} elements from {} on of '{}'", end - first,
+        first, tensor.name());
+  if (first == end || own->numel() == 0) return;
+  const std::int64_t row = tensor.numel() / tensor.size(0);
+  auto* to = static_cast<std::byte*>(own->raw());
+  region(tensor, rank_).each(first / row, (end + row - 1) / row, [&](const Region::Run& run) {
+    const std::int64_t from = std::max(first, run.whole), last = std::min(end, run.whole + run.count);
+    if (from >= last) return;
+    std::memcpy(to + (run.part + from - run.whole) * size, bytes.data() + (from - first) * size,
+                static_cast<std::size_t>((last - from) * size));
+  });
 }
 
 void ShardedState::clear(const Tensor& tensor) const {

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "starling/base/function_ref.h"
 #include "starling/dist/comm/comm.h"
 #include "starling/dist/mesh/layout_choice.h"
 #include "starling/dist/mesh/mesh_shape.h"
@@ -24,6 +26,9 @@ class ShardedState {
   // Keeps this rank's piece of a whole tensor and frees the rest. A tensor that never had memory gets a piece of zeros.
   // Nothing to do for one that is in pieces already, or without cuts.
   void cut(const Tensor& whole, const AxisCuts& cuts);
+  // The same for a tensor that has no memory and whose piece `fill` makes.
+  using FillPiece = FunctionRef<void(const Region& region, const Tensor& piece)>;
+  void make(const Tensor& whole, const AxisCuts& cuts, FillPiece fill);
   // Piece of this rank; null: the tensor is whole here (also one that was cut and is shown).
   const Tensor* piece(const Tensor& tensor) const;
   // Memory of the tensor on this rank: its piece, or itself.
@@ -35,6 +40,10 @@ class ShardedState {
   Region region(const Shape& whole, const AxisCuts& cuts, int rank) const;
   // Ranks whose pieces make the whole: the first of those that store the same one.
   std::vector<int> owners(const AxisCuts& cuts) const;
+  // The first of the ranks that store the same piece as a rank; itself: no other before it does.
+  int owner(const AxisCuts& cuts, int rank) const;
+  // Copies what is of this rank's piece out of some bytes of a whole value, which begin at an element.
+  void put(const Tensor& tensor, std::int64_t first, std::span<const std::byte> bytes) const;
   // Copies this rank's piece out of a whole value of the tensor's type.
   void put(const Tensor& tensor, const Tensor& value) const;
   void clear(const Tensor& tensor) const;  // piece := 0
@@ -55,6 +64,7 @@ class ShardedState {
     AxisCuts cuts;
   };
   const Entry* find(const Tensor& tensor) const;
+  Entry& entry_of(const Tensor& whole, const AxisCuts& cuts);
 
   MeshShape mesh_;
   int rank_;

@@ -14,7 +14,11 @@
 
 namespace starling::train {
 class StreamedSave;
-}
+
+// Passes on the bytes of a tensor that lies elsewhere, in pieces, until `take` returns false.
+using TakeBytes = std::function<bool(std::span<const std::byte>)>;
+using FetchBytes = std::function<bool(const NamedTensor& tensor, const TakeBytes& take)>;
+}  // namespace starling::train
 
 namespace starling {
 
@@ -24,10 +28,10 @@ struct Checkpoint {
   std::int64_t step = 0;
   std::vector<NamedTensor> tensors;  // after loading: read-only views of the file
   nlohmann::json extra = nlohmann::json::object();
-  // Bytes of tensors on the null device, which lie elsewhere (on other ranks) and come while they are written: passes
-  // them on in pieces until `take` returns false. Null: there are none. Valid as long as who made the checkpoint says.
-  using Take = std::function<bool(std::span<const std::byte>)>;
-  std::function<bool(const NamedTensor& tensor, const Take& take)> fetch{};
+  // Bytes of tensors on the null device, which lie elsewhere (on other ranks) and come while they are written. Null:
+  // there are none. Valid as long as who made the checkpoint says.
+  using Take = train::TakeBytes;
+  train::FetchBytes fetch{};
 };
 
 struct LoadedCheckpoint {

@@ -62,7 +62,8 @@ nlohmann::json transforms_json(const PreparedJob& prepared) {
 
 }  // namespace
 
-Result<void> export_model(const PreparedJob& prepared, const std::filesystem::path& folder, nlohmann::json about) {
+Result<void> export_model(const PreparedJob& prepared, const std::filesystem::path& folder, nlohmann::json about,
+                          const FetchBytes& fetch) {
   const EvalMode eval(*prepared.net);
   ModelSignature signature;
   ModelField input{"", prepared.data.fields.at(0).dtype, prepared.data.fields.at(0).shape};
@@ -85,7 +86,7 @@ Result<void> export_model(const PreparedJob& prepared, const std::filesystem::pa
         const NoGrad no_grad;
         return TensorList{prepared.objective->predict(*prepared.net, in)};
       },
-      std::move(signature));
+      std::move(signature), fetch);
 }
 
 }  // namespace starling::train

@@ -91,6 +91,24 @@ std::optional<dist::StatePlan> state_plan(const Job& job) {
   return plan_of(*options, job);
 }
 
+bool defers_weights(const Job& job) {
+  const auto plan = state_plan(job);
+  return plan && plan->splits_weights() && !job.pretrain.kind && parse_device(job.train.device) == kCpu;
+}
+
+void make_weights(const PreparedJob& prepared, nn::DeferredWeights& deferred, dist::RankStrategy& strategy) {
+  for (const Tensor& parameter : prepared.net->parameters()) {
+    if (!deferred.holds(parameter)) continue;
+    strategy.make_piece(parameter, [&](const dist::Region& region, const Tensor& piece) {
+      std::vector<nn::ElementRun> runs;
+      if (piece.numel() > 0)
+        region.each([&](const dist::Region::Run& run) { runs.push_back({run.whole, run.part, run.count}); });
+      deferred.fill(parameter, runs, piece);
+    });
+  }
+  deferred.make_rest();
+}
+
 void check_layout(const PreparedJob& prepared) {
   const auto options = allreduce_of(prepared.job);
   if (!options || (options->mesh.empty() && options->layout.empty())) return;

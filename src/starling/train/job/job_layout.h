@@ -4,12 +4,20 @@
 #include <string>
 
 #include "starling/dist/strategy/planned_step.h"
+#include "starling/dist/strategy/rank_strategy.h"
+#include "starling/nn/deferred_weights.h"
 #include "starling/train/job/prepared_job.h"
 
 namespace starling::train {
 
 // Where the state of a job lies on its mesh; nullopt: its strategy knows no meshes.
 std::optional<dist::StatePlan> state_plan(const Job& job);
+
+// True if ranks store pieces of weights of the job's network, so that it is made with nn::DeferredWeights: those whose
+// network is made for them, on the CPU, and not pre-trained first.
+bool defers_weights(const Job& job);
+// Makes the weights of such a network: of each that is split the piece that this rank stores.
+void make_weights(const PreparedJob& prepared, nn::DeferredWeights& deferred, dist::RankStrategy& strategy);
 
 // Bytes of the state of a job on the ranks of this process, and what less of it `zero` would leave: for a run that
 // met train.memory_mb. Allocates next to nothing.

@@ -28,6 +28,6 @@ struct RankSetup {
 std::optional<TrainResult> trained_beyond(const Job& job);
 
 // Runs one rank of a job, from the loaded data to the end of training.
-TrainResult train_rank(const Job& job, JobData data, const TrainOptions& options, const RankSetup& setup);
+TrainResult train_rank(const Job& job, const JobData& data, const TrainOptions& options, const RankSetup& setup);
 
 }  // namespace starling::train

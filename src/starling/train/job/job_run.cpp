@@ -60,6 +60,7 @@ TrainerOptions trainer_options(const PreparedJob& prepared, const TrainOptions& 
   made.progress = options.progress;
   made.stop = options.stop;
   made.explain = options.explain;
+  made.whole_at_end = options.net || !options.callbacks.empty();  // the program's own code may read them
   for (const auto& [path, value] : job_identity(job)) made.identity[path] = value;
   return made;
 }
@@ -242,13 +243,40 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const PreparedJob& prepared,
 }
 
 // Tells what of the memory state is where a body runs out of it.
+[[noreturn]] void explain_memory(const OutOfMemory& error, const PreparedJob& prepared, const TrainOptions& options) {
+  const std::int64_t here = among_processes(options.processes) ? 1 : prepared.job.distribute.workers;
+  throw OutOfMemory(fmt::format("{}; {}", without_rank(error.what()), told_state(prepared, here)));
+}
+
 template <class Body>
 auto explaining_memory(const PreparedJob& prepared, const TrainOptions& options, const Body& body) {
   try {
     return body();
   } catch (const OutOfMemory& error) {
-    const std::int64_t here = among_processes(options.processes) ? 1 : prepared.job.distribute.workers;
-    throw OutOfMemory(fmt::format("{}; {}", without_rank(error.what()), told_state(prepared, here)));
+    explain_memory(error, prepared, options);
+  }
+}
+
+// A job with its network. Weights that ranks store pieces of are never whole: their names, and so their layouts, are
+// known once all layers are there.
+PreparedJob prepare_pieces(const Job& job, const JobData& data, const TrainOptions& options, const RankSetup& setup) {
+  std::optional<nn::DeferredWeights> deferred;
+  if (setup.strategy && !options.net && defers_weights(job)) deferred.emplace();
+  PreparedJob prepared = prepare_job(job, data, options.net);
+  if (setup.strategy) {
+    fit_strategy(prepared, *setup.strategy);
+    expect_layout(prepared);
+  }
+  if (deferred) make_weights(prepared, *deferred, *setup.strategy);
+  return prepared;
+}
+
+PreparedJob prepare_for(const Job& job, const JobData& data, const TrainOptions& options, const RankSetup& setup) {
+  try {
+    return prepare_pieces(job, data, options, setup);
+  } catch (const OutOfMemory& error) {
+    const nn::DeferredWeights sizes_alone;
+    explain_memory(error, prepare_job(job, data, options.net), options);
   }
 }
 
@@ -270,6 +298,20 @@ FitResult fit_or_explain(Trainer& trainer, const PreparedJob& prepared) {
 
 }  // namespace
 
+namespace {
+
+// A network that cannot be exported must not make the training fail.
+void export_to(const fs::path& folder, const PreparedJob& prepared, const Checkpoint& weights, TrainResult& result) {
+  prepared.net->to(kCpu);  // saved models are traced where they are most likely to run
+  const auto exported = attempt([&] { export_model(prepared, folder, about(result.summary), weights.fetch).value(); });
+  if (exported)
+    result.model = folder;
+  else
+    result.model_error = exported.error();
+}
+
+}  // namespace
+
 std::optional<TrainResult> trained_beyond(const Job& job) {
   if (job.train.resume != Resume::automatic) return std::nullopt;
   const auto run = newest_position(job.train.folder);
@@ -279,14 +321,10 @@ std::optional<TrainResult> trained_beyond(const Job& job) {
   return result;
 }
 
-TrainResult train_rank(const Job& job, JobData data, const TrainOptions& options, const RankSetup& setup) {
-  const PreparedJob prepared = prepare_job(job, std::move(data), options.net);
+TrainResult train_rank(const Job& job, const JobData& data, const TrainOptions& options, const RankSetup& setup) {
   const bool leads = setup.rank() == 0;
+  const PreparedJob prepared = prepare_for(job, data, options, setup);
   if (leads) expect_folder(job);
-  if (setup.strategy) {
-    fit_strategy(prepared, *setup.strategy);
-    expect_layout(prepared);
-  }
   if (setup.step && job.distribute.batch_norm == DistributeJob::BatchNorm::global)
     nn::use_global_statistics(*prepared.net);
   expect_batches(prepared);
@@ -318,23 +356,14 @@ TrainResult train_rank(const Job& job, JobData data, const TrainOptions& options
                   is_beyond(job.train, {fitted.position.epoch, fitted.position.sample, result.summary.steps});
   result.saved = saver->saved_step() == result.summary.steps;
   const fs::path folder = job.train.folder / "model";
-  if (result.was_finished && is_saved_model(folder)) {
-    result.model = folder;
-  } else if (result.beyond) {
-    return result;
-  } else if (leads && !result.stopped && job.train.export_model) {
-    // The other ranks may wait for this one's end, and an export cannot tell how far it is.
-    const dist::Pulse::Uncounted exporting(setup.strategy ? setup.strategy->comm().pulse() : nullptr);
-    const dist::Pulse::Doing doing(setup.strategy ? setup.strategy->comm().pulse() : nullptr, "export");
-    // A network that cannot be exported must not make the training fail.
-    prepared.net->to(kCpu);  // saved models are traced where they are most likely to run
-    const auto exported = attempt([&] { export_model(prepared, folder, about(result.summary)).value(); });
-    if (exported) {
-      result.model = folder;
-    } else {
-      result.model_error = exported.error();
-    }
-  }
+  if (result.was_finished && is_saved_model(folder)) result.model = folder;
+  if (result.beyond || result.stopped || !job.train.export_model) return result;
+  // The other ranks may wait for the first one's end, and an export cannot tell how far it is.
+  const dist::Pulse::Uncounted exporting(setup.strategy ? setup.strategy->comm().pulse() : nullptr);
+  const dist::Pulse::Doing doing(setup.strategy ? setup.strategy->comm().pulse() : nullptr, "export");
+  trainer.with_weights([&](const Checkpoint& weights) {
+    if (leads && result.model.empty()) export_to(folder, prepared, weights, result);
+  });
   return result;
 }
 

@@ -8,6 +8,7 @@
 
 #include "starling/base/result.h"
 #include "starling/nn/summary.h"
+#include "starling/train/checkpoint/checkpoint.h"
 #include "starling/train/job/job.h"
 #include "starling/train/job/job_data.h"
 #include "starling/train/saved_model/signature.h"
@@ -62,7 +63,8 @@ void expect_metrics(const PreparedJob& prepared, const StepShapes& shapes);
 // Layers of the network, with shapes, parameters and FLOPs of a forward pass over `batch` samples; nothing runs.
 nn::Summary layer_summary(const PreparedJob& prepared, std::int64_t batch = 1);
 
-// Writes the network as a saved model. `about` describes its origin.
-Result<void> export_model(const PreparedJob& prepared, const std::filesystem::path& folder, nlohmann::json about);
+// Writes the network as a saved model. `about` describes its origin; `fetch` brings weights without memory.
+Result<void> export_model(const PreparedJob& prepared, const std::filesystem::path& folder, nlohmann::json about,
+                          const FetchBytes& fetch = {});
 
 }  // namespace starling::train

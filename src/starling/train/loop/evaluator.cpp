@@ -7,6 +7,7 @@
 #include "starling/base/error.h"
 #include "starling/data/formats/host_bytes.h"
 #include "starling/ops/api/creation.h"
+#include "starling/ops/api/slice.h"
 #include "starling/ops/def/apply.h"
 #include "starling/train/loop/autocast.h"
 #include "starling/train/loop/eval_mode.h"
@@ -65,8 +66,11 @@ std::vector<Tensor> Evaluator::on_device(std::span<const Tensor> fields) const {
 }
 
 Judged Evaluator::judged(const Batch& batch) {
+  return as_judged(batch, judge_.call(on_device({batch.fields.data(), batch.fields.size()})));
+}
+
+Judged Evaluator::as_judged(const Batch& batch, const TensorList& out) const {
   const std::span<const Tensor> fields(batch.fields.data(), batch.fields.size());
-  const TensorList out = judge_.call(on_device(fields));
   Judged judged{.prediction = {}, .target = {}, .fields = fields, .loss = out[0].item()};
   std::size_t next = 1;
   if (returned_.prediction) judged.prediction = data::on_host(out[next++]);
@@ -76,23 +80,58 @@ Judged Evaluator::judged(const Batch& batch) {
   return judged;
 }
 
+namespace {
+
+// Rows of this rank in a result that all ranks have whole, as of an op that cannot be split.
+Tensor rows_of_result(const CompiledFunction& function, std::size_t output, const Tensor& value, std::int64_t total,
+                      Piece own) {
+  const graph::Graph& program = function.graph();
+  const auto& layouts = program.value(program.outputs.at(output)).layouts;
+  const bool split = !layouts.empty() && layouts[0].is_split();
+  if (split || value.rank() == 0 || total == 0 || value.size(0) % total != 0) return value;
+  const std::int64_t each = value.size(0) / total;
+  return data::on_host(narrow(value, 0, own.begin * each, own.size * each));
+}
+
+}  // namespace
+
+// A step of all ranks: the loss is that of the whole batch, of which this rank tells its share.
+Judged Evaluator::judged_rows(const Batch& batch, const RankLink& link) {
+  if (!judge_rows_)
+    judge_rows_ = std::make_unique<CompiledFunction>(
+        [this](std::span<const Tensor> in) { return judge(in); },
+        CompileOptions{.threads = options_.threads, .strategy = link.shared_strategy()});
+  const NoGrad no_grad;
+  TensorList out = judge_rows_->call({batch.fields.data(), batch.fields.size()},
+                                     GlobalRows{link.strategy().program_rows(batch.total)});
+  const std::size_t rows = 1 + (returned_.prediction ? 1 : 0) + (returned_.target ? 1 : 0);
+  for (std::size_t i = 1; i < rows; ++i)
+    out[i] = rows_of_result(*judge_rows_, i, out[i], batch.total, link.strategy().rows(batch.total));
+  Judged own = as_judged(batch, out);
+  if (returned_.weight) own.weight *= static_cast<double>(batch.size) / static_cast<double>(batch.total);
+  return own;
+}
+
 // A loader at the first sample. Threads and buffers are reused if the data set was the last one evaluated.
-std::unique_ptr<Loader>& Evaluator::loader_of(const EvaluationData& data, const RankLink* shared) {
+std::unique_ptr<Loader>& Evaluator::loader_of(const EvaluationData& data, Share share, const RankLink* link) {
   if (!data.set) {
     check(data.shards.has_value(), "[evaluate] expected data, got none");
     stream_ = std::make_unique<Loader>(*data.shards, StreamOptions{.shuffle_shards = false}, options_.loader);
     return stream_;
   }
-  const bool shares = shared != nullptr;
-  if (data_ != data.set || !loader_ || loader_shares_ != shares) {
+  if (data_ != data.set || !loader_ || loader_share_ != share) {
     loader_.reset();
     data_ = data.set;
-    loader_shares_ = shares;
+    loader_share_ = share;
     LoaderOptions options = options_.loader;
-    if (shares) {
-      options.rank = shared->rank();
-      options.ranks = shared->size();
+    if (share == Share::batches) {
+      options.rank = link->rank();
+      options.ranks = link->size();
       options.deal = true;
+    } else if (share == Share::rows) {
+      options.rank = link->strategy().data_rank();
+      options.ranks = link->strategy().data_ranks();
+      options.shards = link->strategy().shards();
     }
     loader_ = std::make_unique<Loader>(data.set, options);
   } else {
@@ -147,23 +186,26 @@ std::vector<double> numbers_in(const std::string& bytes) {
 
 }  // namespace
 
-// Results of this rank's batches: for each, its sample count, then for every metric the number of its sums, and the
-// sums. Ranks vote beside every batch whether any of them is to stop, so that all do so after the same batch.
+// Results of this rank's batches, or of its rows of every batch: for each, its sample count, then for every metric the
+// number of its sums, and the sums. Ranks that hold the rows of another have none. Ranks vote beside every batch
+// whether any of them is to stop, so that all do so after the same batch.
 std::optional<std::vector<double>> Evaluator::judge_share(const std::function<bool()>& stop, const EvaluationData& data,
-                                                          RankLink& link) {
+                                                          Share share, RankLink& link) {
   constexpr std::int64_t kDone = 0, kGoesOn = 1, kStops = 2;
   std::vector<double> all;
-  Loader& loader = *loader_of(data, &link);
+  Loader& loader = *loader_of(data, share, &link);
+  const bool tells = share != Share::rows || link.first_of_rows();
   for (bool ended = false;;) {
     const Batch* batch = ended ? nullptr : loader.next();
     ended = batch == nullptr;
     link.post_vote(stop && stop() ? kStops : ended ? kDone : kGoesOn);
     if (batch != nullptr) {
-      const Judged one = judged(*batch);
-      all.push_back(static_cast<double>(batch->size));
+      const Judged one = share == Share::rows ? judged_rows(*batch, link) : judged(*batch);
+      if (tells) all.push_back(static_cast<double>(batch->size));
       for (const auto& [name, metric] : options_.metrics) {
+        if (!tells) break;
         metric->reset();
-        metric->add(one);
+        if (batch->size > 0) metric->add(one);
         const std::vector<double> sums = *metric->sums();
         all.push_back(static_cast<double>(sums.size()));
         all.insert(all.end(), sums.begin(), sums.end());
@@ -180,10 +222,12 @@ std::optional<std::vector<double>> Evaluator::judge_share(const std::function<bo
 std::int64_t Evaluator::join_shares(const std::vector<std::string>& shares) {
   std::vector<std::vector<double>> numbers;
   for (const auto& share : shares) numbers.push_back(numbers_in(share));
-  std::vector<std::size_t> next(shares.size(), 0);
+  std::erase_if(numbers, [](const auto& share) { return share.empty(); });
+  std::vector<std::size_t> next(numbers.size(), 0);
   std::int64_t samples = 0;
   reset_metrics();
-  for (std::size_t rank = 0; next[rank] < numbers[rank].size(); rank = (rank + 1) % shares.size()) {
+  for (std::size_t rank = 0; !numbers.empty() && next[rank] < numbers[rank].size();
+       rank = (rank + 1) % numbers.size()) {
     const std::span<const double> share = numbers[rank];
     std::size_t& at = next[rank];
     samples += static_cast<std::int64_t>(share[at++]);
@@ -197,23 +241,34 @@ std::int64_t Evaluator::join_shares(const std::vector<std::string>& shares) {
 }
 
 std::optional<Evaluation> Evaluator::judge_shared(const std::function<bool()>& stop, const EvaluationData& data,
-                                                  const std::vector<std::string>& class_names, RankLink& link) {
+                                                  Share share, const std::vector<std::string>& class_names,
+                                                  RankLink& link) {
   const EvalMode eval(net_);
-  const auto own = judge_share(stop, data, link);
+  const auto own = judge_share(stop, data, share, link);
   if (!own) return std::nullopt;
   Evaluation evaluation = told(join_shares(link.gather(bytes_of(*own))), class_names);
   if (!link.leads()) evaluation.tables.clear();
   return evaluation;
 }
 
+bool Evaluator::adds_up(const EvaluationData& data) const {
+  reset_metrics();
+  return data.set && std::all_of(options_.metrics.begin(), options_.metrics.end(),
+                                 [](const NamedMetric& one) { return one.metric->sums().has_value(); });
+}
+
+bool Evaluator::judges_pieces(const EvaluationData& data, const RankLink& link) const {
+  const auto parameters = net_.parameters();
+  return link.strategy().sharded() != nullptr && adds_up(data) &&
+         std::any_of(parameters.begin(), parameters.end(), [](const Tensor& one) { return !one.impl()->storage; });
+}
+
 std::optional<Evaluation> Evaluator::evaluate_unless(const std::function<bool()>& stop, const EvaluationData& data,
                                                      const std::vector<std::string>& class_names, RankLink& link,
                                                      bool equal) {
+  if (judges_pieces(data, link)) return judge_shared(stop, data, Share::rows, class_names, link);
   if (link.size() == 1) return evaluate_unless(stop, data, class_names);
-  const auto can_be_shared = [](const NamedMetric& one) { return one.metric->sums().has_value(); };
-  reset_metrics();
-  if (equal && data.set && std::all_of(options_.metrics.begin(), options_.metrics.end(), can_be_shared))
-    return judge_shared(stop, data, class_names, link);
+  if (equal && adds_up(data)) return judge_shared(stop, data, Share::batches, class_names, link);
   std::optional<Evaluation> found;
   std::vector<double> numbers;  // none: stopped
   if (link.leads()) {

@@ -52,6 +52,9 @@ class Evaluator {
                       bool equal) {
     return *evaluate_unless({}, data, class_names, link, equal);
   }
+  // True if the network's weights are stored in pieces and the ranks can evaluate them so: with data that is asked by
+  // number, and metrics that can be added up. Each judges its rows of every batch, and none holds the whole weights.
+  bool judges_pieces(const EvaluationData& data, const RankLink& link) const;
   Tensor predict(std::span<const Tensor> fields);  // f32, on the CPU
   void predict(const EvaluationData& data,
                const std::function<void(const Tensor& prediction, std::int64_t first)>& take);
@@ -59,13 +62,20 @@ class Evaluator {
   const std::vector<NamedMetric>& metrics() const { return options_.metrics; }
 
  private:
+  // How batches are divided: not at all, in turn, or by rows.
+  enum class Share : std::uint8_t { none, batches, rows };
+
   TensorList judge(std::span<const Tensor> in);
   Judged judged(const Batch& batch);
-  std::unique_ptr<Loader>& loader_of(const EvaluationData& data, const RankLink* shared = nullptr);
+  Judged judged_rows(const Batch& batch, const RankLink& link);
+  Judged as_judged(const Batch& batch, const TensorList& out) const;
+  std::unique_ptr<Loader>& loader_of(const EvaluationData& data, Share share = Share::none,
+                                     const RankLink* link = nullptr);
+  bool adds_up(const EvaluationData& data) const;
   void reset_metrics() const;
   std::optional<std::vector<double>> judge_share(const std::function<bool()>& stop, const EvaluationData& data,
-                                                 RankLink& link);
-  std::optional<Evaluation> judge_shared(const std::function<bool()>& stop, const EvaluationData& data,
+                                                 Share share, RankLink& link);
+  std::optional<Evaluation> judge_shared(const std::function<bool()>& stop, const EvaluationData& data, Share share,
                                          const std::vector<std::string>& class_names, RankLink& link);
   std::int64_t join_shares(const std::vector<std::string>& shares);
   Evaluation told(std::int64_t samples, const std::vector<std::string>& class_names) const;
@@ -86,7 +96,8 @@ class Evaluator {
   CompiledFunction predict_;
   std::shared_ptr<const Dataset> data_;  // data set of loader_, which is kept for the next evaluation
   std::unique_ptr<Loader> loader_;
-  bool loader_shares_ = false;  // loader_ makes only this rank's batches
+  Share loader_share_ = Share::none;              // what of the batches loader_ makes
+  std::unique_ptr<CompiledFunction> judge_rows_;  // as judge_, on pieces of the weights
   std::unique_ptr<Loader> stream_;
 };
 

@@ -80,6 +80,7 @@ void FitRun::begin() {
   began_ = steady_seconds();
   started_ = unix_seconds();
   if (!plan_.folder.empty() && plan_.rank == 0) lock_.emplace(plan_.folder);
+  if (parts_.link) parts_.link->expect_same_job(parts_.options.identity);
   manual_seed(parts_.options.seed);
   if (const auto& schedule = parts_.options.schedule) {
     fresh_schedule_ = schedule->state();
@@ -432,7 +433,7 @@ Evaluation FitRun::evaluate() {
 
 std::optional<Evaluation> FitRun::evaluate_on_ranks(const std::function<bool()>& stop) {
   const dist::Pulse::Doing doing(pulse(), "evaluation");
-  if (shown_ || !strategy().shows_to_evaluate())
+  if (shown_ || !strategy().shows_to_evaluate() || parts_.evaluator.judges_pieces(test_, *parts_.link))
     return evaluate_here(stop, shown_ || strategy().settled() || strategy().settles_to_evaluate());  // has just settled
   try {
     strategy().show();
@@ -486,6 +487,20 @@ ProgressState FitRun::progress_state(data::DataPosition position) {
           .metrics = shown_metrics_};
 }
 
+// Of weights in pieces rank 0 makes it, of bytes that come to it. Collective then.
+std::string FitRun::hash_of(const std::vector<NamedTensor>& weights) const {
+  if (shown_ || !parts_.link || strategy().sharded() == nullptr) return weights_hash(weights);
+  Checkpoint made{.step = state_.step, .tensors = weights};
+  std::string hash;
+  parts_.link->lend(
+      {}, made,
+      [&](const Checkpoint& lent) {
+        if (plan_.rank == 0) hash = weights_hash(lent.tensors, lent.fetch);
+      },
+      strategy().sharded());
+  return parts_.link->broadcast(hash);
+}
+
 Summary FitRun::summary() const {
   std::vector<NamedTensor> weights;
   for (auto& [name, tensor] : parts_.net.named_parameters()) weights.push_back({name, tensor});
@@ -494,7 +509,7 @@ Summary FitRun::summary() const {
           .loss = state_.mean_loss(),
           .metrics = state_.metrics,
           .peak_bytes = allocator(kCpu).stats().peak_bytes,
-          .weights_hash = weights_hash(weights),
+          .weights_hash = hash_of(weights),
           .wait_share = state_.wait_share(),
           .skipped = state_.skipped,
           .rollbacks = parts_.rollbacks.count(),

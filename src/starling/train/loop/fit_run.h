@@ -96,7 +96,9 @@ class FitRun final : public Run {
   void compare_replicas();
   std::vector<NamedTensor> rank_tensors(Checkpoint& checkpoint);
   void keep_ranks(const Checkpoint& checkpoint);
-  void sum_over_ranks(const Checkpoint& checkpoint);
+  static Tensor bring(const Checkpoint& checkpoint, const NamedTensor& saved, bool wanted);
+  bool is_part(const std::string& saved) const;
+  void add_part(const std::string& saved, const Tensor& part);
   void sum_up_ranks();
   void add_loss(double loss, double weight);
   bool settle();
@@ -137,6 +139,7 @@ class FitRun final : public Run {
   void each(void (Callback::*event)(Run&));
   std::int64_t samples_left(data::DataPosition position) const;
   ProgressState progress_state(data::DataPosition position);
+  std::string hash_of(const std::vector<NamedTensor>& weights) const;
   Summary summary() const;
   RunParts run_parts() const;
 
@@ -185,6 +188,7 @@ class FitRun final : public Run {
   std::vector<RankStats> stats_;
   std::vector<RankSummary> ranks_summary_;
   int saved_by_ = 0;                // number of ranks that made the checkpoint
+  bool other_strategy_ = false;     // that made the checkpoint
   std::vector<NamedTensor> saved_;  // per-rank tensors of a checkpoint, kept until the strategy has begun
 };
 

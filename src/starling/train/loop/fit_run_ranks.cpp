@@ -12,6 +12,7 @@
 #include "starling/ops/api/random.h"
 #include "starling/train/loop/fit_run.h"
 #include "starling/train/ranks/report.h"
+#include "starling/train/run/copy_tensors.h"
 
 namespace starling::train {
 namespace {
@@ -64,8 +65,10 @@ void FitRun::begin_ranks() {
 
 // Restores this rank's own part of the checkpoint, now that the strategy has created its tensors.
 void FitRun::restore_rank() {
-  const bool regrouped = saved_by_ != plan_.ranks && !saved_.empty();
-  if (regrouped)
+  const bool regrouped = other_strategy_ || (saved_by_ != plan_.ranks && !saved_.empty());
+  if (other_strategy_)
+    note(fmt::format("the checkpoint is of another strategy: {} goes on from the model alone", strategy().name()));
+  else if (regrouped)
     note(fmt::format("the checkpoint is of {} ranks, this run has {}: all resume from what those had made together",
                      saved_by_, plan_.ranks));
   std::vector<NamedTensor> into;
@@ -174,11 +177,13 @@ void FitRun::consume(const std::vector<StepNote>& notes) {
   if (weight > 0) add_loss(loss / weight, weight);
 }
 
-// Verifies that replicas are equal, if the strategy says they should be. Of pieces there is one each.
+// Verifies that replicas are equal, if the strategy says they should be: those of whole weights, and of pieces those of
+// ranks that differ along other axes only.
 void FitRun::compare_replicas() {
   if (plan_.ranks <= 1 || !strategy().settled()) return;
   std::vector<NamedTensor> weights = trained_state().weights;
   const dist::ShardedState* sharded = strategy().sharded();
+  if (sharded != nullptr) parts_.link->expect_equal_pieces(weights, *sharded, state_.step);
   std::erase_if(weights, [&](const auto& one) { return sharded && sharded->piece(one.tensor) != nullptr; });
   parts_.link->expect_equal(weights, state_.step);
 }
@@ -197,7 +202,7 @@ bool FitRun::settle() {
 
 // At the end: whoever has the network now finds all of it.
 void FitRun::show_whole() {
-  if (!parts_.link || strategy().sharded() == nullptr) return;
+  if (!parts_.link || strategy().sharded() == nullptr || !parts_.options.whole_at_end) return;
   strategy().show();
   shown_ = true;
 }
@@ -219,35 +224,69 @@ std::vector<NamedTensor> FitRun::rank_tensors(Checkpoint& checkpoint) {
   return own;
 }
 
+namespace {
+
+// "allreduce(4 ranks, zero 3)" → "allreduce".
+std::string kind_of(const std::string& strategy) { return strategy.substr(0, strategy.find('(')); }
+
+}  // namespace
+
 // Keeps this rank's part of a checkpoint. If another number of ranks made it, that is what the strategy of rank 0
-// keeps: the state of all is then the model that the checkpoint holds.
+// keeps: the state of all is then the model that the checkpoint holds. Of another strategy there is that alone.
 void FitRun::keep_ranks(const Checkpoint& checkpoint) {
   const nlohmann::json made = checkpoint.extra.value("ranks", nlohmann::json::object());
   saved_by_ = made.value("ranks", 0);
-  const bool whole = saved_by_ != plan_.ranks && made.value("model", false);
+  other_strategy_ =
+      made.contains("strategy") && kind_of(made.at("strategy").get<std::string>()) != kind_of(strategy().name());
+  const bool whole = (saved_by_ != plan_.ranks || other_strategy_) && made.value("model", false);
   const std::string prefix = fmt::format("rank.{}.", saved_by_ == plan_.ranks ? plan_.rank : 0);
   saved_.clear();
   for (const auto& [name, tensor] : checkpoint.tensors) {
-    if (!name.starts_with(prefix) || (whole && name.starts_with(prefix + "state."))) continue;
-    saved_.push_back({name.substr(prefix.size()), tensor});
+    if (!name.starts_with("rank.")) continue;
+    const bool own = !other_strategy_ && name.starts_with(prefix) && !(whole && name.starts_with(prefix + "state."));
+    const Tensor brought = bring(checkpoint, {name, tensor}, own || (whole && !other_strategy_ && is_part(name)));
+    if (own) saved_.push_back({name.substr(prefix.size()), brought});
+    if (!own && brought.defined()) add_part(name, brought);
   }
-  if (whole) sum_over_ranks(checkpoint);
 }
 
-// Replaces what rank 0 kept of something that all ranks held a part of by the sum of the parts.
-void FitRun::sum_over_ranks(const Checkpoint& checkpoint) {
-  constexpr std::string_view kOwn = "strategy.";
-  for (NamedTensor& sum : saved_) {
-    if (!sum.name.starts_with(kOwn) || !strategy().sums_over_ranks(sum.name.substr(kOwn.size()))) continue;
-    for (int rank = 1; rank < saved_by_; ++rank) {
-      const std::string part = fmt::format("rank.{}.{}", rank, sum.name);
-      const auto found = std::find_if(checkpoint.tensors.begin(), checkpoint.tensors.end(),
-                                      [&](const NamedTensor& one) { return one.name == part; });
-      check(found != checkpoint.tensors.end(), "[train] expected the checkpoint to hold '{}', got one without it",
-            part);
-      sum.tensor = add(sum.tensor, found->tensor);
-    }
+// A tensor of a checkpoint, which all ranks bring together, whoever has use for it.
+Tensor FitRun::bring(const Checkpoint& checkpoint, const NamedTensor& saved, bool wanted) {
+  if (!checkpoint.fetch) return wanted ? saved.tensor : Tensor();
+  if (!wanted) {
+    checkpoint.fetch(saved, [](std::span<const std::byte>) { return true; });
+    return {};
   }
+  const Tensor here = empty(saved.tensor.shape(), saved.tensor.dtype());
+  fetch_into(checkpoint, saved, here);
+  return here;
+}
+
+namespace {
+
+constexpr std::string_view kOfStrategy = "strategy.";
+
+// "rank.3.strategy.error" → "strategy.error".
+std::string without_number(const std::string& name) {
+  constexpr std::size_t kPrefix = std::string_view("rank.").size();
+  const std::size_t dot = name.find('.', kPrefix);
+  return dot == std::string::npos ? std::string() : name.substr(dot + 1);
+}
+
+}  // namespace
+
+// True for tensors of which every rank held a part.
+bool FitRun::is_part(const std::string& saved) const {
+  const std::string name = without_number(saved);
+  return name.starts_with(kOfStrategy) && strategy().sums_over_ranks(name.substr(kOfStrategy.size()));
+}
+
+// Adds another rank's part to what rank 0 kept, which comes before.
+void FitRun::add_part(const std::string& saved, const Tensor& part) {
+  const std::string name = without_number(saved);
+  const auto sum = std::find_if(saved_.begin(), saved_.end(), [&](const auto& one) { return one.name == name; });
+  check(sum != saved_.end(), "[train] expected the checkpoint to hold 'rank.0.{}', got one without it", name);
+  sum->tensor = add(sum->tensor, part);
 }
 
 void FitRun::sum_up_ranks() {

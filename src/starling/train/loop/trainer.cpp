@@ -189,6 +189,14 @@ FitResult Trainer::fit(Loader& train, std::shared_ptr<const Dataset> test) {
   return parts_->fit(train, {.set = std::move(test)}, {});
 }
 
+void Trainer::with_weights(const std::function<void(const Checkpoint&)>& use) {
+  Checkpoint made;
+  for (const auto& [name, tensor] : parts_->net.named_parameters()) made.tensors.push_back({name, tensor});
+  const dist::ShardedState* pieces = parts_->link ? parts_->link->strategy().sharded() : nullptr;
+  if (pieces == nullptr) return use(made);
+  parts_->link->lend({}, made, use, pieces);
+}
+
 Evaluation Trainer::evaluate(const std::shared_ptr<const Dataset>& data) {
   if (parts_->link && parts_->link->strategy().settled())
     return parts_->evaluator.evaluate({.set = data}, {}, *parts_->link, true);

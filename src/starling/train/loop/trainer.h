@@ -69,6 +69,9 @@ struct TrainerOptions {
   LoaderOptions loader{};         // for training; batch, seed and start are set by the trainer
 
   ProgressOptions progress{};
+  // With weights that ranks store in pieces: at the end all ranks hold all of them, as code that has the network
+  // expects. Off: with_weights() has them without any rank holding the whole.
+  bool whole_at_end = true;
   std::function<bool()> stop{};                        // polled after every step; true: save and return. Null: never
   std::function<void(std::string_view why)> failed{};  // told this rank's error before the others learn of it
   std::ostream* explain = nullptr;                     // receives the compiled step's graph and explain() once
@@ -109,6 +112,10 @@ class Trainer {
   FitResult fit(const data::DataSplits& data);
   FitResult fit(std::shared_ptr<const Dataset> train, std::shared_ptr<const Dataset> test = nullptr);
   FitResult fit(Loader& train, std::shared_ptr<const Dataset> test = nullptr);
+
+  // Calls use() with the parameters, those stored in pieces as Checkpoint tells tensors that lie elsewhere. Collective:
+  // all ranks call it after fit(); only rank 0 can fetch.
+  void with_weights(const std::function<void(const Checkpoint&)>& use);
 
   // Evaluates in eval mode and restores the network's mode.
   Evaluation evaluate(const std::shared_ptr<const Dataset>& data);

@@ -3,13 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "starling/base/error.h"
+#include "starling/base/hash.h"
 #include "starling/data/formats/host_bytes.h"
 #include "starling/dist/health/replica_hash.h"
+#include "starling/dist/mesh/mesh_choice.h"
 #include "starling/tensor/bytes.h"
 
 namespace starling::train {
@@ -43,13 +47,14 @@ nlohmann::json describe(const std::vector<NamedTensor>& tensors) {
   return all;
 }
 
-std::vector<NamedTensor> made_as(const nlohmann::json& described) {
+// Tensors of the described types that lie elsewhere.
+std::vector<NamedTensor> made_as(const nlohmann::json& described, const std::string& prefix = "") {
   std::vector<NamedTensor> tensors;
   for (const auto& one : described) {
     const auto sizes = one.at("shape").get<std::vector<std::int64_t>>();
     const Shape shape{std::span<const std::int64_t>(sizes)};
-    tensors.push_back(
-        {one.at("name").get<std::string>(), empty(shape, static_cast<DType>(one.at("dtype").get<int>()))});
+    tensors.push_back({prefix + one.at("name").get<std::string>(),
+                       empty(shape, static_cast<DType>(one.at("dtype").get<int>()), {.kind = DeviceKind::null})});
   }
   return tensors;
 }
@@ -70,6 +75,15 @@ RankLink::~RankLink() {
   };
   for (const auto& note : notes_) end(note->work);
   if (voting_) end(vote_);
+}
+
+bool RankLink::first_of_rows() const {
+  const dist::ShardedState* sharded = strategy_->sharded();
+  if (sharded == nullptr) return true;
+  const auto& axes = sharded->mesh().axes();
+  return std::all_of(axes.begin(), axes.end(), [&](const MeshAxis& axis) {
+    return axis.name == dist::kDataAxis || sharded->mesh().coordinate(rank(), axis.name) == 0;
+  });
 }
 
 void RankLink::post(const StepNote& own) {
@@ -147,24 +161,13 @@ std::optional<Checkpoint> RankLink::share(std::optional<Checkpoint> own) {
   head = nlohmann::json::parse(broadcast(head.dump()));
   if (head.is_null()) return std::nullopt;
   if (!leads()) own = Checkpoint{head.at("step"), made_as(head.at("tensors")), head.at("extra")};
-  broadcast(own->tensors);
+  own->fetch = [this](const NamedTensor& tensor, const Checkpoint::Take& take) { return send_bytes(tensor, take); };
   return own;
 }
 
 namespace {
 
 constexpr std::int64_t kPiece = static_cast<std::int64_t>(data::kHostPiece);
-
-std::vector<NamedTensor> placeholders(const nlohmann::json& described, int rank) {
-  std::vector<NamedTensor> tensors;
-  for (const auto& one : described) {
-    const auto sizes = one.at("shape").get<std::vector<std::int64_t>>();
-    const Shape shape{std::span<const std::int64_t>(sizes)};
-    tensors.push_back({fmt::format("rank.{}.{}", rank, one.at("name").get<std::string>()),
-                       empty(shape, static_cast<DType>(one.at("dtype").get<int>()), {.kind = DeviceKind::null})});
-  }
-  return tensors;
-}
 
 // Tensor of a checkpoint of which ranks store pieces: this rank's, and how it was cut.
 struct StoredPiece {
@@ -194,6 +197,23 @@ struct Lent {
 
 }  // namespace
 
+// From rank 0 to all, also to ranks that have no use for them.
+bool RankLink::send_bytes(const NamedTensor& tensor, const Checkpoint::Take& take) {
+  const auto bytes = static_cast<std::int64_t>(bytes_of(tensor.tensor));
+  const auto here = leads() ? data::host_bytes(tensor.tensor) : std::span<const std::byte>();
+  std::vector<std::byte> piece(static_cast<std::size_t>(leads() ? 0 : std::min(kPiece, bytes)));
+  bool goes_on = true;
+  for (std::int64_t begin = 0; begin < bytes; begin += kPiece) {
+    const auto size = static_cast<std::size_t>(std::min(kPiece, bytes - begin));
+    const auto some = leads() ? here.subspan(static_cast<std::size_t>(begin), size) : std::span(piece).first(size);
+    // The root's memory is only read: it may be a mapped file.
+    auto* const data = const_cast<std::byte*>(some.data());  // NOLINT(cppcoreguidelines-pro-type-const-cast)
+    comm_->broadcast(data, static_cast<std::int64_t>(size), DType::u8, 0, patient(*comm_, tensor.name)).wait();
+    goes_on = goes_on && take(some);
+  }
+  return goes_on;
+}
+
 void RankLink::lend(const std::vector<NamedTensor>& own, Checkpoint& checkpoint,
                     const std::function<void(const Checkpoint&)>& use, const dist::ShardedState* sharded) {
   const auto pieces = sharded != nullptr ? take_pieces(checkpoint, *sharded) : std::vector<StoredPiece>();
@@ -211,7 +231,7 @@ void RankLink::lend(const std::vector<NamedTensor>& own, Checkpoint& checkpoint,
     const auto theirs = nlohmann::json::parse(described[static_cast<std::size_t>(rank)]);
     lent.first_piece.push_back(static_cast<std::int64_t>(theirs.size()));
     std::int64_t index = 0;
-    for (auto& tensor : rank > 0 ? placeholders(theirs, rank) : std::vector<NamedTensor>()) {
+    for (auto& tensor : rank > 0 ? made_as(theirs, fmt::format("rank.{}.", rank)) : std::vector<NamedTensor>()) {
       lent.tensors[tensor.name] = {rank, index++};
       checkpoint.tensors.push_back(std::move(tensor));
     }
@@ -311,6 +331,54 @@ void RankLink::expect_equal(std::span<const NamedTensor> tensors, std::int64_t s
   std::vector<NamedTensor> dense;
   for (const auto& [name, tensor] : tensors) dense.push_back({name, data::on_host(tensor)});
   dist::check_replicas(*comm_, dense, step, "weights", patient(*comm_, "replicas"));
+}
+
+void RankLink::expect_equal_pieces(std::span<const NamedTensor> tensors, const dist::ShardedState& sharded,
+                                   std::int64_t step) {
+  using Digest = std::array<char, 32>;
+  std::vector<const NamedTensor*> shared;
+  std::vector<Digest> own;
+  for (const NamedTensor& one : tensors) {
+    const Tensor* piece = sharded.piece(one.tensor);
+    if (piece == nullptr || std::ssize(sharded.owners(sharded.cuts(one.tensor))) == size()) continue;
+    Hash128 hash;
+    hash.update(data::host_bytes(*piece));
+    const std::string hex = hash.hex();
+    std::copy_n(hex.begin(), Digest().size(), own.emplace_back().begin());
+    shared.push_back(&one);
+  }
+  if (shared.empty()) return;
+  const auto bytes = static_cast<std::int64_t>(own.size() * sizeof(Digest));
+  std::vector<Digest> all(own.size() * static_cast<std::size_t>(size()));
+  comm_->all_gather(own.data(), all.data(), bytes, DType::u8, patient(*comm_, "pieces")).wait();
+  const auto of = [&](int rank, std::size_t i) { return all[static_cast<std::size_t>(rank) * own.size() + i]; };
+  for (int rank = 0; rank < size(); ++rank) {
+    for (std::size_t i = 0; i < shared.size(); ++i) {
+      const int first = sharded.owner(sharded.cuts(shared[i]->tensor), rank);
+      check(of(rank, i) == of(first, i),
+            "[replicas] expected the same piece of '{}' on ranks {} and {} after step {}, got a difference",
+            shared[i]->name, first, rank, step);
+    }
+  }
+}
+
+void RankLink::expect_same_job(const std::map<std::string, std::string>& settings) {
+  const auto told = gather(nlohmann::json(settings).dump());
+  const auto first = nlohmann::json::parse(told[0]).get<std::map<std::string, std::string>>();
+  for (std::size_t rank = 1; rank < told.size(); ++rank) {
+    if (told[rank] == told[0]) continue;
+    const auto other = nlohmann::json::parse(told[rank]).get<std::map<std::string, std::string>>();
+    std::set<std::string> keys;
+    for (const auto* one : {&first, &other}) {
+      for (const auto& [key, value] : *one) keys.insert(key);
+    }
+    const auto value = [](const auto& of, const std::string& key) { return of.contains(key) ? of.at(key) : "nothing"; };
+    for (const std::string& key : keys) {
+      check(value(first, key) == value(other, key),
+            "[train] expected the same job on all ranks, got {} = {} on rank 0 and {} on rank {}", key,
+            value(first, key), value(other, key), rank);
+    }
+  }
 }
 
 void RankLink::abort(std::string_view reason) { strategy_->comm().abort(reason); }

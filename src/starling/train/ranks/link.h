@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -30,6 +31,9 @@ class RankLink {
   int size() const { return comm_->size(); }
   bool leads() const { return rank() == 0; }  // writes files, prints
   dist::RankStrategy& strategy() const { return *strategy_; }
+  const std::shared_ptr<dist::RankStrategy>& shared_strategy() const { return strategy_; }
+  // True for the first of the ranks that hold the same rows of a batch.
+  bool first_of_rows() const;
   const Comm& comm() const { return *comm_; }
   dist::Pulse* pulse() const { return comm_->pulse(); }  // null: this rank is not supervised
   // Reports that this rank works on something the others wait for. Any thread.
@@ -55,7 +59,8 @@ class RankLink {
   void post_vote(std::int64_t own);
   std::vector<std::int64_t> take_vote();
 
-  // Sends rank 0's checkpoint, or its absence, to all ranks.
+  // Tells all ranks of rank 0's checkpoint, or its absence. Its tensors are told by type: Checkpoint::fetch sends the
+  // bytes of one to all ranks, a few megabytes at a time, and is collective, too, while this link lives.
   std::optional<Checkpoint> share(std::optional<Checkpoint> own);
   // Adds the tensors of all ranks to rank 0's checkpoint, named "rank.<r>.<name>", and calls use() with it on every
   // rank. Those of other ranks stay where they are: rank 0 fetches them piece by piece while use() reads them
@@ -69,6 +74,10 @@ class RankLink {
 
   // Throws on all ranks if the tensors differ in any bit, naming the odd rank and the first such tensor.
   void expect_equal(std::span<const NamedTensor> tensors, std::int64_t step);
+  // The same for tensors stored in pieces, of which several ranks may store the same one.
+  void expect_equal_pieces(std::span<const NamedTensor> tensors, const dist::ShardedState& sharded, std::int64_t step);
+  // Throws on all ranks, with the first difference, unless all train by the same settings.
+  void expect_same_job(const std::map<std::string, std::string>& settings);
 
   // Aborts the group, so that the other ranks fail with this reason.
   void abort(std::string_view reason);
@@ -78,6 +87,7 @@ class RankLink {
   struct PieceWanted {
     std::int64_t index = -1, begin = 0, bytes = 0;
   };
+  bool send_bytes(const NamedTensor& tensor, const Checkpoint::Take& take);
   void serve(const std::vector<NamedTensor>& own);
   void ask(int rank, PieceWanted wanted, std::span<std::byte> into);
   bool fetch(int rank, std::int64_t index, std::int64_t bytes, const Checkpoint::Take& take);

@@ -85,10 +85,24 @@ std::vector<NamedTensor> weights_of(const graph::Graph& graph) {
   return weights;
 }
 
-Result<train::ListedFile> write_weights(const fs::path& folder, const std::vector<NamedTensor>& weights) {
+Result<void> write_weight(FileWriter& file, const NamedTensor& weight, const train::FetchBytes& fetch) {
+  Result<void> written;
+  const auto write = [&](std::span<const std::byte> bytes) { return (written = file.write(bytes)).ok(); };
+  if (fetch && !weight.tensor.impl()->storage)
+    fetch({weight.tensor.name(), weight.tensor}, write);
+  else
+    data::for_host_pieces(data::on_host(weight.tensor), write);
+  return written;
+}
+
+Result<train::ListedFile> write_weights(const fs::path& folder, const std::vector<NamedTensor>& weights,
+                                        const train::FetchBytes& fetch) {
   auto file = FileWriter::create(folder / kWeights);
   if (!file) return file.failure();
-  if (auto written = data::write_safetensors(*file, weights); !written) return written.failure();
+  if (auto written = file->write(data::safetensors_head(weights)); !written) return written.failure();
+  for (const std::size_t i : data::safetensors_order(weights)) {
+    if (auto written = write_weight(*file, weights[i], fetch); !written) return written.failure();
+  }
   if (auto done = file->finish(); !done) return done.failure();
   return train::ListedFile{kWeights, file->size(), file->checksum()};
 }
@@ -103,7 +117,8 @@ Result<train::ListedFile> write_text(const fs::path& folder, const char* name, c
 
 }  // namespace
 
-Result<void> save_model(const fs::path& folder, const graph::TraceFn& f, ModelSignature signature) {
+Result<void> save_model(const fs::path& folder, const graph::TraceFn& f, ModelSignature signature,
+                        const train::FetchBytes& fetch) {
   check(!signature.inputs.empty(), "[model] expected at least one input, got none");
   const graph::Graph graph = traced(f, signature, 2);
   train::check_model_graph(graph, kAnyBytes);
@@ -113,7 +128,7 @@ Result<void> save_model(const fs::path& folder, const graph::TraceFn& f, ModelSi
 
   auto temporary = TemporaryFolder::create(folder);
   if (!temporary) return temporary.failure();
-  auto weights = write_weights(temporary->path(), weights_of(graph));
+  auto weights = write_weights(temporary->path(), weights_of(graph), fetch);
   if (!weights) return weights.failure();
   auto written = write_text(temporary->path(), kGraph, text);
   if (!written) return written.failure();

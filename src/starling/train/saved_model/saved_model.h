@@ -7,8 +7,8 @@
 #include <string>
 
 #include "starling/base/result.h"
-#include "starling/data/formats/host_bytes.h"
 #include "starling/graph/tracer.h"
+#include "starling/train/checkpoint/checkpoint.h"
 #include "starling/train/saved_model/signature.h"
 
 namespace starling {
@@ -55,7 +55,9 @@ bool is_saved_model(const std::filesystem::path& folder);
 // Traces `f` and writes it as a saved model, atomically; an existing one is replaced. `signature.inputs` are its
 // inputs. Types and shapes of the outputs are derived; their names are those of `signature.outputs` as far as given,
 // else "output", "output_1", …. Networks should be in eval mode, under NoGrad. Tensors that f reads become weights.
-// Throws on what cannot be saved: assigned variables, effects, sizes that are not linear in the batch.
-Result<void> save_model(const std::filesystem::path& folder, const graph::TraceFn& f, ModelSignature signature);
+// Throws on what cannot be saved: assigned variables, effects, sizes that are not linear in the batch. Weights without
+// memory, of which ranks store pieces, come by `fetch`, by their names.
+Result<void> save_model(const std::filesystem::path& folder, const graph::TraceFn& f, ModelSignature signature,
+                        const train::FetchBytes& fetch = {});
 
 }  // namespace starling

@@ -21,7 +21,7 @@ class PlacedTokens : public nn::Module {
  public:
   PlacedTokens(std::int64_t vocabulary, std::int64_t tokens, std::int64_t width)
       : token_(std::make_shared<nn::Embedding>(nn::EmbeddingOptions{vocabulary, width, kBegin})),
-        place_(&add_parameter("place", normal({tokens, width}, {.stddev = kBegin}))) {
+        place_(&add_parameter("place", nn::initial({tokens, width}, nn::Init::normal(kBegin)))) {
     add_module("token", token_);
   }
   std::shared_ptr<nn::Embedding> tokens() const { return token_; }
