@@ -4,6 +4,7 @@
 
 #include "starling/base/thread_context.h"
 #include "starling/ops/def/loop_scope.h"
+#include "starling/ops/def/random_sites.h"
 
 namespace starling {
 namespace {
@@ -47,6 +48,20 @@ SiteCounts::~SiteCounts() {
   delete before;
 }
 void SiteCounts::reset() { counts.clear(); }
+
+std::map<std::string, std::int64_t> random_site_counts() {
+  std::map<std::string, std::int64_t> all;
+  for (const auto& [path, calls] : counts) all.emplace(*path, calls);
+  return all;
+}
+
+void set_random_site_counts(const std::map<std::string, std::int64_t>& given) {
+  counts.clear();
+  for (const auto& [path, calls] : given) {
+    const Symbol scope(path);  // interned: the string lives as long as the process
+    counts[&scope.str()] = calls;
+  }
+}
 
 SitePoint::SitePoint() : scope_(current_scope()), counts_(std::make_shared<const Counts>(counts)) {}
 
