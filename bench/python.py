@@ -4,8 +4,9 @@
     PYTHONPATH=build/python/build python bench/python.py --starling build/ci/bin/starling [--overhead build/ci/bench/bench_overhead]
         [--rounds 7] [--json FILE] [ops] [step] [import] [loader]
 
-ops: an addition of 8 elements, beside the same in C++ (bench_overhead) and in PyTorch where that is installed; one thread.
-step: a compiled training step of lenet, batch 64, in rounds that take turns with `starling bench lenet`.
+ops: calls on 8 elements, without attributes and with, in rounds that take turns with the same in C++ (bench_overhead) and in PyTorch where
+    that is installed; one thread.
+step: a compiled training step of lenet and of mlp, batch 64, in rounds that take turns with `starling bench`.
 import: `import starling` in a new process, with NumPy's part of it apart.
 loader: samples a second out of loaders over Python objects, beside those that a compiled step of lenet takes.
 """
@@ -23,51 +24,65 @@ import numpy as np
 WARM_UP = 200
 
 
-def per_call(call, inner: int, rounds: int) -> float:
-    """Median over rounds of the µs per call."""
-    for _ in range(WARM_UP):
+def us_of(call, inner: int) -> float:
+    start = time.perf_counter()
+    for _ in range(inner):
         call()
-    times = []
-    for _ in range(rounds):
-        start = time.perf_counter()
-        for _ in range(inner):
-            call()
-        times.append((time.perf_counter() - start) / inner * 1e6)
-    return statistics.median(times)
+    return (time.perf_counter() - start) / inner * 1e6
 
 
-def in_cpp(program: str) -> float:
-    lines = subprocess.run([program, "--json"], capture_output=True, text=True, check=True).stdout.splitlines()
-    return next(row["median_us"] for row in map(json.loads, lines) if row["case"] == "add8")
+OPS = ("add8", "relu8", "sum8", "softmax8")
 
 
-def in_torch(rounds: int):
+def in_cpp(program: str) -> dict:
+    command = [program, "--json", "--repeats", "10", *(part for name in OPS for part in ("--only", name))]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    return {row["case"]: row["median_us"] for row in map(json.loads, lines)}
+
+
+def calls_of(module, a, b, rows, **axis) -> dict:
+    return {"add8": lambda: a + b, "relu8": lambda: module.relu(a), "sum8": lambda: rows.sum(**axis), "softmax8": lambda: module.softmax(rows, **axis)}
+
+
+def in_torch() -> dict:
     try:
         import torch
     except ImportError:
-        return None
+        return {}
     torch.set_num_threads(1)
-    a, b = torch.randn(8), torch.randn(8)
-    return per_call(lambda: a + b, 20000, rounds)
+    return calls_of(torch, torch.randn(8), torch.randn(8), torch.randn(2, 4), dim=1)
 
 
 def bench_ops(options) -> dict:
+    """Ours, C++'s and PyTorch's take turns; of each the median over the rounds, and of the differences in a round theirs."""
     import starling as sl
 
-    a, b = sl.normal((8,)), sl.normal((8,))
-    figures = {"add8_python_us": per_call(lambda: a + b, 20000, options.rounds), "relu8_python_us": per_call(a.relu, 20000, options.rounds)}
-    figures["empty_call_us"] = per_call(lambda: None, 20000, options.rounds)
-    if options.overhead:
-        figures["add8_cpp_us"] = in_cpp(options.overhead)
-    torchs = in_torch(options.rounds)
-    return figures if torchs is None else {**figures, "add8_torch_us": torchs}
+    ours = calls_of(sl, sl.normal((8,)), sl.normal((8,)), sl.normal((2, 4)), axis=1)
+    kinds = {"python": ours, "torch": in_torch()}
+    times = {}
+    for call in [*ours.values(), *kinds["torch"].values()]:
+        us_of(call, WARM_UP)
+    for _ in range(options.rounds):
+        for kind, calls in kinds.items():
+            for name, call in calls.items():
+                times.setdefault(f"{name}_{kind}_us", []).append(us_of(call, 10000))
+        for name, us in (in_cpp(options.overhead) if options.overhead else {}).items():
+            times.setdefault(f"{name}_cpp_us", []).append(us)
+        times.setdefault("empty_call_us", []).append(us_of(lambda: None, 10000))
+    figures = {name: statistics.median(each) for name, each in times.items()}
+    for name in OPS if options.overhead else ():
+        figures[f"{name}_over_cpp_us"] = statistics.median(a - b for a, b in zip(times[f"{name}_python_us"], times[f"{name}_cpp_us"]))
+    return figures
 
 
-def lenet_step(batch=64):
+SAMPLES = {"lenet": (1, 28, 28), "mlp": (784,)}
+
+
+def step_of(name="lenet", batch=64):
     import starling as sl
 
     sl.manual_seed(1)
-    net = sl.zoo.lenet()
+    net = getattr(sl.zoo, name)()
     optimizer = sl.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
 
     @sl.compile
@@ -77,7 +92,7 @@ def lenet_step(batch=64):
         optimizer.step()
         return loss
 
-    return step, sl.normal((batch, 1, 28, 28)), sl.randint(0, 10, (batch,))
+    return step, sl.normal((batch, *SAMPLES[name])), sl.randint(0, 10, (batch,))
 
 
 def timed(step, x, y, seconds: float) -> float:
@@ -90,15 +105,19 @@ def timed(step, x, y, seconds: float) -> float:
 
 
 def bench_step(options) -> dict:
-    step, x, y = lenet_step()
-    timed(step, x, y, 0.5)
-    command = [options.starling, "bench", "lenet", "--batch", "64", "--phase", "train", "--mode", "compiled", "--seconds", "1", "--json"]
-    ours, theirs = [], []
-    for _ in range(options.rounds):
-        ours.append(timed(step, x, y, 1.0))
-        theirs.append(json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1])["step_ms"])
-    ratio = statistics.median(a / b for a, b in zip(ours, theirs))
-    return {"step_python_ms": statistics.median(ours), "step_cpp_ms": statistics.median(theirs), "ratio": ratio}
+    figures = {}
+    for name in SAMPLES:
+        step, x, y = step_of(name)
+        timed(step, x, y, 0.5)
+        command = [options.starling, "bench", name, "--batch", "64", "--phase", "train", "--mode", "compiled", "--seconds", "1", "--json"]
+        ours, theirs = [], []
+        for _ in range(options.rounds):
+            ours.append(timed(step, x, y, 1.0))
+            theirs.append(json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1])["step_ms"])
+        figures[f"{name}_step_python_ms"] = statistics.median(ours)
+        figures[f"{name}_step_cpp_ms"] = statistics.median(theirs)
+        figures[f"{name}_step_ratio"] = statistics.median(a / b for a, b in zip(ours, theirs))
+    return figures
 
 
 def import_seconds(text: str) -> float:
@@ -152,7 +171,7 @@ def samples_per_s(loader, use=None) -> float:
 def bench_loader(options) -> dict:
     import starling as sl
 
-    step, x, y = lenet_step()
+    step, x, y = step_of()
     timed(step, x, y, 0.5)
     pictures = Pictures()
     kinds = {
@@ -160,11 +179,13 @@ def bench_loader(options) -> dict:
         "iterable": lambda: sl.data.Loader(Iterable(pictures), batch=64),
         "iterable_two_processes": lambda: sl.data.Loader(Iterable(pictures), batch=64, workers=2, processes=True),
     }
-    figures = {"lenet_alone_samples_per_s": 64e3 / timed(step, x, y, 2.0)}
-    for name, make in kinds.items():
-        figures[f"{name}_alone"] = statistics.median(samples_per_s(make()) for _ in range(3))
-        figures[f"{name}_with_lenet"] = statistics.median(samples_per_s(make(), step) for _ in range(3))
-    return figures
+    times = {}
+    for _ in range(options.rounds):
+        times.setdefault("lenet_alone_samples_per_s", []).append(64e3 / timed(step, x, y, 1.0))
+        for name, make in kinds.items():
+            times.setdefault(f"{name}_alone", []).append(samples_per_s(make()))
+            times.setdefault(f"{name}_with_lenet", []).append(samples_per_s(make(), step))
+    return {name: statistics.median(each) for name, each in times.items()}
 
 
 BENCHES = {"ops": bench_ops, "step": bench_step, "import": bench_import, "loader": bench_loader}

@@ -1,5 +1,5 @@
 // Costs of a tiny op and a tiny training step beside their arithmetic, with one thread, in µs.
-//   bench_overhead [--repeats N] [--json]
+//   bench_overhead [--repeats N] [--json] [--only NAME]...
 
 #include <fmt/core.h>
 
@@ -83,18 +83,26 @@ void print(const Case& c, const Times& times, bool json) {
 int main(int argc, char** argv) {
   bool json = false;
   int repeats = 100;
+  std::vector<std::string_view> only;
   for (int i = 1; i < argc; ++i) {
     if (std::string_view(argv[i]) == "--json") json = true;
     if (std::string_view(argv[i]) == "--repeats" && i + 1 < argc) repeats = std::max(1, std::atoi(argv[++i]));
+    if (std::string_view(argv[i]) == "--only" && i + 1 < argc) only.emplace_back(argv[++i]);
   }
   const sl::ThreadScope one_thread(1);
   const sl::Tensor a = sl::normal({8});
   const sl::Tensor b = sl::normal({8});
+  const sl::Tensor rows = sl::normal({2, 4});
   TinyMlp eager;
   TinyMlp compiled;
   auto step = sl::compile([&](const sl::Tensor& x, const sl::Tensor& y) { return compiled.step(x, y); });
   const Case cases[] = {{"add8", 0.6, 2000, [&] { static_cast<void>(sl::add(a, b)); }},
+                        {"relu8", 0.6, 2000, [&] { static_cast<void>(sl::relu(a)); }},
+                        {"sum8", 1, 2000, [&] { static_cast<void>(sl::sum(rows, {.axes = {1}})); }},
+                        {"softmax8", 1, 2000, [&] { static_cast<void>(sl::softmax(rows, 1)); }},
                         {"tiny step eager", 60, 100, [&] { static_cast<void>(eager.step(eager.x, eager.y)); }},
                         {"tiny step compiled", 10, 500, [&] { static_cast<void>(step(compiled.x, compiled.y)); }}};
-  for (const auto& c : cases) print(c, measure(c, repeats), json);
+  for (const auto& c : cases) {
+    if (only.empty() || std::find(only.begin(), only.end(), c.name) != only.end()) print(c, measure(c, repeats), json);
+  }
 }

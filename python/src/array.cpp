@@ -8,31 +8,14 @@
 #include "bind.h"
 #include "convert.h"
 #include "dense.h"
+#include "dlpack.h"
+#include "dlpack_abi.h"
 #include "held.h"
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/shape_ops.h"
 
 namespace starling::python {
 namespace {
-
-using Code = nb::dlpack::dtype_code;
-
-nb::dlpack::dtype dlpack_dtype(DType dtype) {
-  const auto bits = static_cast<std::uint8_t>(8 * size_of(dtype));
-  const Code code = dtype == DType::bf16       ? Code::Bfloat
-                    : is_float(dtype)          ? Code::Float
-                    : dtype == DType::boolean  ? Code::Bool
-                    : is_signed_integer(dtype) ? Code::Int
-                                               : Code::UInt;
-  return {static_cast<std::uint8_t>(code), bits, 1};
-}
-
-DType dtype_of_array(nb::dlpack::dtype given) {
-  for (int i = 0; i < kDTypeCount; ++i) {
-    if (dlpack_dtype(static_cast<DType>(i)) == given) return static_cast<DType>(i);
-  }
-  throw nb::type_error("[tensor] expected an array of floats, integers or booleans (not complex, strings or objects)");
-}
 
 using Array = nb::ndarray<nb::ro>;
 
@@ -56,11 +39,7 @@ bool is_plain(const Array& array) {
 
 nb::object numpy() { return nb::module_::import_("numpy"); }
 
-bool writable(nb::handle array) {
-  if (!nb::hasattr(array, "flags")) return true;
-  const nb::object flags = array.attr("flags");
-  return !nb::hasattr(flags, "writeable") || nb::cast<bool>(flags.attr("writeable"));
-}
+bool writable(nb::handle array) { return nb::cast<bool>(array.attr("flags").attr("writeable")); }
 
 Tensor shared_array(const Array& array, bool read_only) {
   Shape shape, strides;
@@ -70,7 +49,7 @@ Tensor shared_array(const Array& array, bool read_only) {
     strides.push_back(array.stride(i));
     if (shape.back() > 0) last += (shape.back() - 1) * strides.back();
   }
-  const DType dtype = dtype_of_array(array.dtype());
+  const DType dtype = dlpack::dtype_of_code(array.dtype());
   const std::size_t bytes = shape.numel() == 0 ? 0 : static_cast<std::size_t>(last + 1) * size_of(dtype);
   const Ref<Storage> storage = storage_of(array, const_cast<void*>(array.data()), bytes, read_only);
   const Tensor whole = from_storage(storage, dtype, Shape{static_cast<std::int64_t>(bytes / size_of(dtype))});
@@ -79,31 +58,44 @@ Tensor shared_array(const Array& array, bool read_only) {
 
 }  // namespace
 
-Tensor array_tensor(nb::handle given, bool share) {
-  nb::object array = nb::borrow(given);
-  // Anything that is no array yet but can be one; byte order and negative strides as NumPy undoes them.
-  if (!nb::hasattr(array, "__dlpack__")) array = numpy().attr("asarray")(array);
-  if (nb::hasattr(array, "ndim") && nb::cast<int>(array.attr("ndim")) > kMaxRank)
-    throw nb::value_error("[tensor] expected at most 8 dimensions");
-  Array view;
-  if (nb::hasattr(array, "dtype") && nb::hasattr(array.attr("dtype"), "isnative") &&
-      !nb::cast<bool>(array.attr("dtype").attr("isnative")))
+namespace {
+
+bool in_native_order(nb::handle array) { return nb::cast<bool>(array.attr("dtype").attr("isnative")); }
+
+// An array of NumPy, or one that it makes of buffers and of what has __array__.
+Tensor numpy_tensor(nb::object array, Sharing sharing) {
+  array = numpy().attr("asarray")(array);  // scalars of NumPy are no arrays yet, either
+  if (nb::cast<int>(array.attr("ndim")) > kMaxRank) throw nb::value_error("[tensor] expected at most 8 dimensions");
+  bool copied = false;
+  if (!in_native_order(array)) {
     array = array.attr("astype")(array.attr("dtype").attr("newbyteorder")("="));
+    copied = true;
+  }
+  Array view;
   if (!nb::try_cast(array, view))
     throw nb::type_error(fmt::format("[tensor] expected an array of numbers in memory, got {}",
                                      nb::cast<std::string>(nb::repr(array.type())))
                              .c_str());
-  if (view.device_type() != nb::device::cpu::value)
-    throw nb::type_error("[tensor] expected an array in the CPU's memory: copy it there first");
   if (!is_plain(view)) {
     array = numpy().attr("ascontiguousarray")(array);
     view = nb::cast<Array>(array);
-    share = true;  // the copy belongs to no other array
+    copied = true;
   }
-  const Tensor shared = shared_array(view, share && !writable(array));
-  if (!share) return dense_copy(shared);
-  const bool aligned = reinterpret_cast<std::uintptr_t>(view.data()) % size_of(shared.dtype()) == 0;
-  return aligned ? shared : dense_copy(shared);
+  const bool aligned = reinterpret_cast<std::uintptr_t>(view.data()) % (view.dtype().bits / 8) == 0;
+  if (sharing == Sharing::must && (copied || !aligned))
+    throw nb::value_error(
+        "[tensor] expected an array to share, aligned, in native byte order and without negative "
+        "strides, got one that has to be copied");
+  const Tensor shared = shared_array(view, !copied && !writable(array));
+  if (copied) return aligned ? shared : dense_copy(shared);  // the copy belongs to no other array
+  return sharing == Sharing::no || !aligned ? dense_copy(shared) : shared;
+}
+
+}  // namespace
+
+Tensor array_tensor(nb::handle given, Sharing sharing) {
+  const bool numpys = nb::hasattr(given, "__array_interface__") || !is_dlpack(given);
+  return numpys ? numpy_tensor(nb::borrow(given), sharing) : dlpack_tensor(given, sharing);
 }
 
 bool holds_tensors(nb::handle list, int depth) {
@@ -129,41 +121,35 @@ Tensor stacked(nb::handle list) {
 
 namespace {
 
-// The tensor's memory as an array; it holds the tensor.
-template <class Framework>
+// The memory of a tensor of the CPU as an array; it holds the tensor.
 nb::object array_of(const Tensor& tensor) {
   const Tensor detached = tensor.detach();
   std::vector<std::size_t> shape(detached.shape().begin(), detached.shape().end());
   std::vector<std::int64_t> strides(detached.strides().begin(), detached.strides().end());
-  const bool gpu = tensor.device().kind == DeviceKind::cuda;
   const nb::object owner = nb::cast(detached);
+  const auto dtype = dlpack::dtype_code(tensor.dtype());
   const auto make = [&](auto array) { return nb::cast(array, nb::rv_policy::reference); };
-  const int type = gpu ? nb::device::cuda::value : nb::device::cpu::value;
   void* data = detached.raw();
   if (detached.impl()->storage->read_only())
-    return make(nb::ndarray<Framework, nb::ro>(data, shape.size(), shape.data(), owner, strides.data(),
-                                               dlpack_dtype(tensor.dtype()), type, tensor.device().index));
-  return make(nb::ndarray<Framework>(data, shape.size(), shape.data(), owner, strides.data(),
-                                     dlpack_dtype(tensor.dtype()), type, tensor.device().index));
+    return make(nb::ndarray<nb::numpy, nb::ro>(data, shape.size(), shape.data(), owner, strides.data(), dtype));
+  return make(nb::ndarray<nb::numpy>(data, shape.size(), shape.data(), owner, strides.data(), dtype));
 }
 
 nb::object numpy_of(const Tensor& tensor) {
   if (tensor.dtype() == DType::bf16)
     throw nb::type_error("[numpy] expected a dtype that NumPy has, got bf16: convert it first, x.to(\"f32\")");
-  return array_of<nb::numpy>(tensor.device().kind == DeviceKind::cpu ? tensor : to(tensor, kCpu));
+  return array_of(tensor.device().kind == DeviceKind::cpu ? tensor : to(tensor, kCpu));
 }
 
-nb::object dlpack_of(const Tensor& tensor, nb::kwargs keywords) {
-  check(!tensor.requires_grad(), "[dlpack] expected a tensor without gradient, got one that requires it: x.detach()");
-  nb::dict rest;
-  bool copy = false;
-  for (auto [key, value] : keywords) {
-    if (nb::cast<std::string>(key) == "copy")
-      copy = value.ptr() == Py_True;
-    else
-      rest[key] = value;
-  }
-  return array_of<nb::array_api>(copy ? dense_copy(tensor) : tensor).attr("__dlpack__")(**rest);
+Tensor from_dlpack(nb::handle array, std::optional<Device> device, std::optional<bool> copy) {
+  if (!is_dlpack(array)) refuse_type("[from_dlpack] expected an array with __dlpack__", array);
+  const Sharing sharing = !copy ? Sharing::where_can : *copy ? Sharing::no : Sharing::must;
+  if (!nb::hasattr(array, "__array_interface__")) return dlpack_tensor(array, sharing, device);
+  const Tensor made = array_tensor(array, sharing);
+  if (!device || made.device() == *device) return made;
+  if (sharing == Sharing::must)
+    throw nb::value_error("[from_dlpack] expected copy=True or None for another device, got False");
+  return to(made, *device);
 }
 
 }  // namespace
@@ -180,11 +166,8 @@ void bind_arrays(nb::module_& m, nb::class_<Tensor>& tensor) {
             if (copy.ptr() == Py_True) array = array.attr("copy")();
             return array;
           },
-          nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none())
-      .def("__dlpack__", &dlpack_of, nb::arg("keywords"))
-      .def("__dlpack_device__", [](const Tensor& self) {
-        return nb::make_tuple(self.device().kind == DeviceKind::cuda ? 2 : 1, static_cast<int>(self.device().index));
-      });
+          nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none());
+  bind_dlpack(tensor);
   tensor.attr("__array_priority__") = 1000;
   m.def(
       "tensor",
@@ -201,11 +184,13 @@ void bind_arrays(nb::module_& m, nb::class_<Tensor>& tensor) {
       "asarray", [](nb::handle data, std::optional<DType> dtype) { return to_tensor(data, dtype, true); },
       nb::arg("data"), nb::arg("dtype") = nb::none(), "A tensor of the data, in the same memory where that can be.");
   m.def(
-      "from_numpy", [](nb::handle array) { return array_tensor(array, true); }, nb::arg("array"),
+      "from_numpy", [](nb::handle array) { return array_tensor(array, Sharing::where_can); }, nb::arg("array"),
       "A tensor that shares the array's memory.");
-  m.def(
-      "from_dlpack", [](nb::handle array) { return array_tensor(array, true); }, nb::arg("array"),
-      "A tensor that shares the memory of another library's tensor.");
+  m.def("from_dlpack", &from_dlpack, nb::arg("array"), nb::kw_only(), nb::arg("device") = nb::none(),
+        nb::arg("copy") = nb::none(),
+        "A tensor that shares the memory of another library's tensor, on the CPU or a GPU. device: where it shall be; "
+        "copy: True, or "
+        "False, which refuses what cannot be shared.");
 }
 
 }  // namespace starling::python

@@ -53,26 +53,66 @@ bool fits(long long value, DType dtype) {
   return bits >= 64 || (value >= -(1LL << (bits - 1)) && value < (1LL << (bits - 1)));
 }
 
+[[noreturn]] void refuse_range(nb::handle given, DType dtype) {
+  const std::string text = fmt::format("[tensor] expected a number that {} has, got {}", name(dtype),
+                                       nb::cast<std::string>(nb::repr(given)));
+  PyErr_SetString(PyExc_OverflowError, text.c_str());
+  throw nb::python_error();
+}
+
 long long whole_value(nb::handle given) {
   const long long value = PyLong_AsLongLong(given.ptr());
   if (value == -1 && PyErr_Occurred()) throw nb::python_error();
   return value;
 }
 
+// The number as Python's int, floats cut off. Infinities and what is no number are the errors that they are in Python.
+nb::object whole_number(nb::handle given, DType dtype) {
+  if (PyLong_Check(given.ptr())) return nb::borrow(given);
+  const double value = scalar_value(given);
+  if (std::isinf(value)) refuse_range(given, dtype);
+  if (std::isnan(value))
+    throw nb::value_error(fmt::format("[tensor] expected a number that {} has, got nan", name(dtype)).c_str());
+  nb::object whole = nb::steal(PyNumber_Long(given.ptr()));
+  if (!whole.is_valid()) throw nb::python_error();
+  return whole;
+}
+
+// The bits of a number in an integer dtype of 64 bits, or those that become it; OverflowError where it has no such one.
+std::int64_t bits_in(nb::handle given, DType dtype) {
+  const nb::object whole = whole_number(given, dtype);
+  if (dtype == DType::u64) {
+    const unsigned long long value = PyLong_AsUnsignedLongLong(whole.ptr());
+    if (value == ~0ULL && PyErr_Occurred()) {
+      PyErr_Clear();
+      refuse_range(given, dtype);
+    }
+    return static_cast<std::int64_t>(value);
+  }
+  int beyond = 0;
+  const long long value = PyLong_AsLongLongAndOverflow(whole.ptr(), &beyond);
+  if (beyond != 0 || !fits(value, dtype)) refuse_range(given, dtype);
+  return value;
+}
+
+Tensor integers(const std::vector<std::int64_t>& bits, const Shape& shape, DType dtype) {
+  if (dtype != DType::u64) {
+    const Tensor wide = from_host<std::int64_t>(bits, shape);
+    return dtype == DType::i64 ? wide : cast(wide, dtype);
+  }
+  const std::vector<std::uint64_t> values(bits.begin(), bits.end());
+  return from_host<std::uint64_t>(values, shape);
+}
+
+constexpr double kExact = 9007199254740992.0;  // up to here every integer is a double
+
 Tensor number_tensor(nb::handle given, DType dtype) {
-  if (PyLong_Check(given.ptr()) && is_integer(dtype) && dtype != DType::u64 && !fits(whole_value(given), dtype)) {
-    PyErr_SetString(
-        PyExc_OverflowError,
-        fmt::format("[tensor] expected a number that {} has, got {}", name(dtype), whole_value(given)).c_str());
-    throw nb::python_error();
-  }
-  if (PyLong_Check(given.ptr()) && dtype == DType::i64) {
-    const long long value = PyLong_AsLongLong(given.ptr());
-    if (value == -1 && PyErr_Occurred()) throw nb::python_error();
-    if (std::llabs(value) > (1LL << 53))
-      return from_host<std::int64_t>(std::span<const std::int64_t>(std::vector<std::int64_t>{value}), {});
-  }
-  return full({}, scalar_value(given), dtype);
+  if (!is_integer(dtype)) return full({}, scalar_value(given), dtype);
+  const std::int64_t bits = bits_in(given, dtype);
+  const bool exact = bits >= 0 && static_cast<double>(bits) < kExact;
+  if (exact || (bits < 0 && dtype != DType::u64 && static_cast<double>(bits) > -kExact))
+    return full({}, static_cast<double>(bits), dtype);
+  return integers({bits}, {}, dtype);
 }
 
 // Nested lists: sizes and leaves, row by row.
@@ -105,15 +145,10 @@ Tensor list_tensor(nb::handle given, std::optional<DType> wanted) {
     if (own == DType::i64 && dtype == DType::boolean) dtype = DType::i64;
   }
   if (wanted) dtype = *wanted;
-  if (dtype == DType::i64) {
-    std::vector<std::int64_t> values;
-    for (const auto& leaf : leaves) {
-      const long long value = PyFloat_Check(leaf.ptr()) ? static_cast<long long>(PyFloat_AS_DOUBLE(leaf.ptr()))
-                                                        : PyLong_AsLongLong(leaf.ptr());
-      if (value == -1 && PyErr_Occurred()) throw nb::python_error();
-      values.push_back(value);
-    }
-    return from_host<std::int64_t>(values, shape);
+  if (is_integer(dtype)) {
+    std::vector<std::int64_t> bits;
+    for (const auto& leaf : leaves) bits.push_back(bits_in(leaf, dtype));
+    return integers(bits, shape, dtype);
   }
   std::vector<double> values;
   for (const auto& leaf : leaves) values.push_back(scalar_value(leaf));
@@ -199,7 +234,7 @@ Tensor to_tensor(nb::handle given, std::optional<DType> dtype, bool share) {
     if (holds_tensors(given)) return typed(stacked(given));
     return list_tensor(given, dtype);
   }
-  if (convertible(given)) return typed(array_tensor(given, share));
+  if (convertible(given)) return typed(array_tensor(given, share ? Sharing::where_can : Sharing::no));
   throw nb::type_error(
       fmt::format("[tensor] expected a tensor, number, array or nested lists of numbers, got {}", name_of_type(given))
           .c_str());

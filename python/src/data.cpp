@@ -75,11 +75,11 @@ data::DataSplits read_source(const std::string& options) {
   return chosen.make()();
 }
 
-// To the beginning of the next epoch, where a loop was left before the end of this one.
-void begin_epoch(Loader& loader) {
+// To a position, if the loader is not there: it begins anew then.
+void seek(Loader& loader, std::int64_t epoch, std::int64_t sample) {
   const nb::gil_scoped_release release;
-  const data::DataPosition now = loader.position();
-  if (now.sample > 0) loader.seek({.epoch = now.epoch + 1, .sample = 0});
+  const data::DataPosition wanted{epoch, sample};
+  if (!(loader.position() == wanted)) loader.seek(wanted);
 }
 
 std::optional<TensorList> next_batch(Loader& loader) {
@@ -163,7 +163,14 @@ void bind_data(nb::module_& m) {
             return fields ? nb::object(to_python(*fields)) : nb::none();
           },
           "The next batch, or None at the end of an epoch.")
-      .def("begin_epoch", [](PyLoader& self) { begin_epoch(self.get()); })
+      .def(
+          "seek", [](PyLoader& self, std::int64_t epoch, std::int64_t sample) { seek(self.get(), epoch, sample); },
+          nb::arg("epoch"), nb::arg("sample"))
+      .def_prop_ro("position",
+                   [](PyLoader& self) {
+                     const data::DataPosition now = self.get().position();
+                     return nb::make_tuple(now.epoch, now.sample);
+                   })
       .def("stop", &PyLoader::stop)
       .def_prop_ro("batches", [](PyLoader& self) { return self.get().batches_per_epoch(); })
       .def_prop_ro("samples", [](PyLoader& self) { return self.get().samples_per_epoch(); });

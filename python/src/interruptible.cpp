@@ -22,6 +22,8 @@ struct Watch {
   Comm* comm = nullptr;
   bool active = false;
   std::atomic<bool> asked{false};
+  std::atomic<std::uint64_t> ended{0};      // pieces of work that have ended so far
+  std::atomic<std::uint64_t> meant_for{0};  // what it was when the last Ctrl-C arrived
 
   Watch() { ::sem_init(&arrived, 0, 0); }
 };
@@ -43,12 +45,16 @@ bool on_main_thread() {
 }
 
 void on_interrupt(int number, siginfo_t* about, void* context) {
-  if (Watch* const watch = watch_of_process()) ::sem_post(&watch->arrived);
+  // Python knows first: work that is ended by it then finds the signal pending.
   const struct sigaction& before = python_handler();
   if (before.sa_flags & SA_SIGINFO)
     before.sa_sigaction(number, about, context);
   else
     before.sa_handler(number);
+  Watch* const watch = watch_of_process();
+  if (!watch) return;
+  watch->meant_for.store(watch->ended.load());
+  ::sem_post(&watch->arrived);
 }
 
 // A handler of the program's own decides what Ctrl-C means: then the work goes on.
@@ -62,7 +68,8 @@ bool ends_programs() try {
 
 void end_work(Watch& watch) {
   const std::scoped_lock lock(watch.mutex);
-  if (!watch.active) return;
+  // Between short pieces of work Python may have raised KeyboardInterrupt already: what began since goes on.
+  if (!watch.active || watch.meant_for.load() != watch.ended.load()) return;
   watch.asked.store(true);
   if (!watch.comm) return;
   try {
@@ -131,10 +138,18 @@ Interruptible::~Interruptible() {
   const std::scoped_lock lock(watch.mutex);
   watch.active = false;
   watch.comm = nullptr;
+  ++watch.ended;
 }
+
+static bool interrupted_work() { return on_main_thread() && watch_of_process() && watch_of_process()->asked.load(); }
 
 void raise_pending_signal() {
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  if (!interrupted_work()) return;
+  // Ctrl-C ended the work, and Python raised it elsewhere meanwhile: that is what ended it all the same.
+  watch_of_process()->asked.store(false);
+  PyErr_SetNone(PyExc_KeyboardInterrupt);
+  throw nb::python_error();
 }
 
 }  // namespace starling::python

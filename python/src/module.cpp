@@ -19,6 +19,7 @@ NB_MODULE(_starling, m) {
   bind_losses(m);
   bind_indices(m);
   bind_random(m);
+  bind_random_state(m);
   bind_linear_algebra(m);
   bind_autograd(m);
   bind_compile(m);
@@ -26,6 +27,8 @@ NB_MODULE(_starling, m) {
   bind_optimizers(m);
   bind_data(m);
   bind_training(m);
+  bind_saved_models(m);
+  bind_checkpoints(m);
   bind_ranks(m);
   bind_reducer(m);
   bind_control(m);

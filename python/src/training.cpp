@@ -10,10 +10,12 @@
 #include "held.h"
 #include "interruptible.h"
 #include "loader.h"
+#include "python_batches.h"
 #include "python_stream.h"
 #include "ranks.h"
 #include "signals.h"
 #include "starling/base/error.h"
+#include "starling/dist/strategy/rank_strategy.h"
 #include "starling/optim/schedule_kinds.h"
 #include "starling/train/callback.h"
 #include "starling/train/callbacks/checkpoints.h"
@@ -21,7 +23,6 @@
 #include "starling/train/job/job_run.h"
 #include "starling/train/loop/trainer.h"
 #include "starling/train/objective.h"
-#include "starling/train/saved_model/saved_model.h"
 
 namespace starling::python {
 namespace {
@@ -112,6 +113,12 @@ train::Job read_given(const std::string& job, bool is_text, const std::vector<st
 
 nb::object run_a_job(const train::Job& read, nb::handle progress, std::shared_ptr<nn::Module> net,
                      nb::handle callbacks) {
+  check(
+      net == nullptr || read.distribute.server_count() == 0,
+      "[train] expected a job without parameter servers for a network of the program's own, since leader, workers and "
+      "servers each make theirs by the job, got strategy {}: name it there as a list of layers, model: {{layers: "
+      "[...]}}",
+      read.distribute.strategy.name);
   train::TrainOptions options;
   const auto signals = std::make_shared<SignalWatch>();
   options.stop = [signals] { return signals->arrived(); };
@@ -141,6 +148,7 @@ struct PyTrainer {
   std::shared_ptr<PythonStream> progress;  // null: standard error
   std::unique_ptr<Trainer> trainer;
   std::vector<std::shared_ptr<PyCallback>> callbacks;  // the trainer's own
+  std::shared_ptr<runtime::Strategy> strategy;
 
   void add(std::shared_ptr<PyCallback> callback) {
     trainer->add(callback);
@@ -270,6 +278,25 @@ nb::object fit_loader(PyTrainer& self, PyLoader& given, std::shared_ptr<Dataset>
   return summary_of(result.summary);
 }
 
+// Batches that Python makes while the steps run; with `share` every rank makes them all and keeps its rows.
+nb::object fit_batches(PyTrainer& self, nb::object from, std::int64_t batch, std::int64_t samples, bool share,
+                       std::shared_ptr<Dataset> test) {
+  check(self.trainer != nullptr, "[trainer] expected a trainer that is in use");
+  *self.signals = {};
+  PythonBatchesOptions options{.from = held(std::move(from)), .batch = batch, .samples = samples};
+  const auto ranks = std::dynamic_pointer_cast<dist::RankStrategy>(self.strategy);
+  if (share && ranks) options.mine = [ranks](std::int64_t rows) { return ranks->rows(rows); };
+  auto batches = python_batches(std::move(options));
+  FitResult result;
+  {
+    const nb::gil_scoped_release release;
+    Loader loader(std::move(batches), {.batch = batch});
+    result = self.trainer->fit(loader, std::shared_ptr<const Dataset>(std::move(test)));
+  }
+  self.signals->raise();
+  return summary_of(result.summary);
+}
+
 void bind_trainer(nb::module_& m) {
   nb::class_<PyTrainer>(m, "TrainerBase", nb::type_slots(trainer_slots))
       .def(
@@ -283,9 +310,15 @@ void bind_trainer(nb::module_& m) {
             options.stop = [signals] { return signals->arrived(); };
             auto& rule =
                 expect_instance<optim::Optimizer>(optimizer, "[trainer] expected an optimizer of starling.optim");
+            const auto strategy = options.strategy;
             auto trainer = std::make_unique<Trainer>(*net, rule, objective_from(objective), options);
-            new (self) PyTrainer{std::move(net),          std::move(optimizer), std::move(signals),
-                                 std::move(place.stream), std::move(trainer),   {}};
+            new (self) PyTrainer{std::move(net),
+                                 std::move(optimizer),
+                                 std::move(signals),
+                                 std::move(place.stream),
+                                 std::move(trainer),
+                                 {},
+                                 strategy};
             for (nb::handle callback : callbacks)
               self->add(std::make_shared<PyCallback>(nb::borrow(callback), self->signals));
             add_checkpoints(*self->trainer, given);
@@ -293,6 +326,8 @@ void bind_trainer(nb::module_& m) {
           nb::arg("net"), nb::arg("optimizer"), nb::arg("objective"), nb::arg("callbacks"), nb::arg("options"))
       .def("fit", &fit, nb::arg("train"), nb::arg("test").none())
       .def("fit_loader", &fit_loader, nb::arg("loader"), nb::arg("test").none())
+      .def("fit_batches", &fit_batches, nb::arg("from"), nb::arg("batch"), nb::arg("samples"), nb::arg("share"),
+           nb::arg("test").none())
       .def(
           "evaluate",
           [](PyTrainer& self, std::shared_ptr<Dataset> data) {
@@ -308,38 +343,11 @@ void bind_trainer(nb::module_& m) {
           nb::arg("fields"));
 }
 
-void bind_saved_model(nb::module_& m) {
-  nb::class_<SavedModel>(m, "SavedModel", "A trained network in a folder.")
-      .def(
-          "__init__",
-          [](SavedModel* self, const std::string& folder) {
-            auto loaded = SavedModel::load(folder);
-            if (!loaded.ok()) throw Error(loaded.error());
-            new (self) SavedModel(std::move(loaded.value()));
-          },
-          nb::arg("folder"))
-      .def(
-          "__call__",
-          [](SavedModel& self, nb::args inputs) {
-            std::vector<Tensor> in;
-            for (nb::handle input : inputs) in.push_back(dense(to_tensor(input, std::nullopt, true)));
-            return to_python(without_gil([&] { return self.run(in); }));
-          },
-          nb::arg("inputs"))
-      .def_prop_ro("parameter_count", &SavedModel::parameter_count)
-      .def_prop_ro("weights", [](const SavedModel& self) {
-        nb::dict weights;
-        for (const auto& [name, tensor] : self.weights()) weights[name.c_str()] = tensor;
-        return weights;
-      });
-}
-
 }  // namespace
 
 void bind_training(nb::module_& m) {
   bind_run(m);
   bind_trainer(m);
-  bind_saved_model(m);
   nb::class_<train::Job>(m, "Job", "A job that was read.");
   m.def("_read_job", &read_given, nb::arg("job"), nb::arg("is_text"), nb::arg("overrides"));
   m.def("_run_job", &run_a_job, nb::arg("job"), nb::arg("progress"), nb::arg("net").none(), nb::arg("callbacks"));

@@ -24,8 +24,8 @@ from ._autograd import grad as grad, hessian_vector_product as hessian_vector_pr
 from ._names import *  # noqa: F401,F403 - names of other frameworks
 from ._compile import CompiledFunction as CompiledFunction, compile as compile
 from .control import cond as cond, scan as scan, while_loop as while_loop
-from ._save import load as load, save as save
-from . import _copies  # noqa: F401 - lets modules be copied and pickled
+from . import _copies, _html  # noqa: F401 - lets modules be copied and pickled; what notebooks show
+from ._save import load as load, save as save, save_model as save_model
 from . import control as control, data as data, dist as dist, graph as graph, metrics as metrics, nn as nn, op as op
 from . import optim as optim, schedules as schedules, train as train, zoo as zoo
 

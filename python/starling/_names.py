@@ -75,6 +75,8 @@ _SAME = {
     "ge": "greater_equal",
     "permute_dims": "permute",
     "expand_dims": "unsqueeze",
+    "get_rng_state": "random_state",
+    "set_rng_state": "set_random_state",
 }
 for _theirs, _ours in _SAME.items():
     globals()[_theirs] = getattr(_starling, _ours)

@@ -5,6 +5,7 @@ One thread reads what batches are to be made of, workers make them, the caller t
 
 from __future__ import annotations
 
+import collections
 import multiprocessing
 import pickle
 import queue
@@ -228,16 +229,48 @@ def batches(tasks: Iterator[Any], make: Any, workers: int, processes: bool) -> I
         made.close()
 
 
-def grouped(source: Iterator[Any], batch: int, drop_last: bool, rank: int, ranks: int) -> Iterator[list[Any]]:
-    """Lists of as many samples as a batch has; of each this rank's part."""
+def grouped(source: Iterator[Any], batch: int, drop_last: bool, rank: int, ranks: int) -> Iterator[tuple[list[Any], int]]:
+    """(this rank's part of a batch's samples, samples of the batch)."""
     samples: list[Any] = []
     for sample in source:
         samples.append(sample)
         if len(samples) == batch:
-            yield samples[batch * rank // ranks : batch * (rank + 1) // ranks]
+            yield _part(samples, rank, ranks)
             samples = []
     if samples and not drop_last:
-        yield samples[len(samples) * rank // ranks : len(samples) * (rank + 1) // ranks]
+        yield _part(samples, rank, ranks)
+
+
+def _part(samples: list[Any], rank: int, ranks: int) -> tuple[list[Any], int]:
+    total = len(samples)
+    return samples[total * rank // ranks : total * (rank + 1) // ranks], total
+
+
+def counted(parts: Iterator[tuple[Any, int]], make: Any, workers: int, processes: bool) -> Iterator[tuple[Any, int]]:
+    """(make(part), total) of (part, total), computed ahead of time; a part without samples makes no batch: (None, total)."""
+    totals: collections.deque[tuple[bool, int]] = collections.deque()  # of what the workers have, in order
+
+    def tasks() -> Iterator[Any]:
+        for part, total in parts:
+            totals.append((len(part) > 0, total))
+            if len(part) > 0:
+                yield part
+
+    def left_out() -> Iterator[tuple[Any, int]]:
+        while totals and not totals[0][0]:
+            yield None, totals.popleft()[1]
+
+    for made in batches(tasks(), make, workers, processes):
+        yield from left_out()
+        yield made, totals.popleft()[1]
+    yield from left_out()
+
+
+def fields_of(batch: Any) -> tuple[Any, ...]:
+    """The fields of a batch in order: those of a dict as it has them."""
+    if isinstance(batch, dict):
+        return tuple(batch.values())
+    return tuple(batch) if isinstance(batch, (tuple, list)) else (batch,)
 
 
 def tensors(fields: Any) -> Any:

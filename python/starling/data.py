@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit as _atexit
+import itertools as _itertools
 import json as _json
 import weakref as _weakref
 from typing import Any, Callable, Iterator
@@ -59,7 +60,8 @@ class Loader:
     beginning for every epoch, in its own order. transform(sample) is applied to the samples of Python objects and iterables.
     workers make batches ahead of time: threads, which is right for NumPy and files, or, with processes=True, processes, for
     Python code that computes. Batches do not depend on their number. batch counts the samples of all ranks. Samples that are dicts make
-    batches that are dicts. collate_fn(list of samples) makes a batch instead, whatever it is.
+    batches that are dicts. collate_fn(list of samples) makes a batch instead, whatever it is. state_dict() and load_state_dict() keep the
+    position, to go on from the exact sample.
     """
 
     def __init__(
@@ -82,39 +84,86 @@ class Loader:
         _expect(batch >= 1, f"a batch of at least one sample, got {batch}")
         _expect(workers >= 1, f"at least one worker, got {workers}")
         _expect(0 <= rank < ranks, f"a rank below {ranks}, got {rank}")
-        self._epoch: Callable[[], Iterator[Any]]
         self._own_batches = collate_fn is not None
         self._plain = False  # whether batches are the library's loader's
+        self._next = (0, 0)  # (epoch, sample) of the next batch
+        self._continues = False  # whether the next loop begins there, not at the beginning of an epoch
+        self._marks = {"seed": seed, "shuffle": not _is_stream(source) if shuffle is None else shuffle}
+        self._batch = batch
         order = (True if shuffle is None else shuffle, seed, drop_last, workers, rank, ranks)
         if _is_stream(source):
             _expect(not shuffle, "shuffle=False for an iterable, whose order is its own, got True")
             self.dataset: Any = source
             self._base: Any = None
-            self._epoch = lambda: _of_stream(source, batch, drop_last, rank, ranks, transform, collate_fn, workers, processes)
+            make = _pipeline._Samples(transform, collate_fn)
+            self._made = lambda epoch, sample: _of_stream(source, sample, batch, drop_last, rank, ranks, make, workers, processes)
             return
         if processes or transform is not None or collate_fn is not None or _has_dicts(source):
             _expect(_is_indexed(source), "an object with __len__ and __getitem__ or an iterable for processes, transform and collate_fn")
             self.dataset = source
             # Which samples a batch has is what a loader over their numbers says: the same as without processes.
             self._base = _starling.LoaderBase(_starling._columns((_np.arange(len(source)),)), batch, *order)
-            self._epoch = lambda: _pipeline.batches(
-                (numbers.numpy() for numbers in self._taken()), _pipeline._Rows(source, transform, collate_fn), workers, processes
-            )
+            rows = _pipeline._Rows(source, transform, collate_fn)
+            self._made = lambda epoch, sample: _pipeline.counted(self._numbers(epoch, sample), rows, workers, processes)
         else:
             self.dataset = dataset(source, split, **options)
             self._base = _starling.LoaderBase(self.dataset, batch, *order)
-            self._epoch = self._taken
+            self._made = self._taken
             self._plain = True
         _running.add(self._base)
 
-    def _taken(self) -> Iterator[Any]:
-        self._base.begin_epoch()  # where an earlier loop was left before its end
-        while (batch := self._base.next()) is not None:
-            yield batch
+    def _taken(self, epoch: int, sample: int) -> Iterator[tuple[Any, int]]:
+        """(batch of the library's loader, its samples over all ranks) from a position to the end of the epoch."""
+        self._base.seek(epoch, sample)
+        while (made := self._base.next()) is not None:
+            after: int = self._base.position[1]
+            yield made, after - sample
+            sample = after
+
+    def _numbers(self, epoch: int, sample: int) -> Iterator[tuple[Any, int]]:
+        return ((numbers.numpy(), total) for numbers, total in self._taken(epoch, sample))
 
     def __iter__(self) -> Iterator[Any]:
-        for batch in self._epoch():
-            yield batch if self._own_batches or self._plain else _pipeline.tensors(batch)
+        epoch, sample = self._position
+        if sample > 0 and not self._continues:  # where an earlier loop was left before its end
+            epoch, sample = epoch + 1, 0
+        self._continues = False
+        for batch, total in self._made(epoch, sample):
+            sample += total
+            self._next = (epoch, sample)
+            if batch is not None:
+                yield batch if self._own_batches or self._plain else _pipeline.tensors(batch)
+        self._next = (epoch + 1, 0)
+
+    def _for_trainer(self, epoch: int, sample: int) -> Iterator[tuple[Any, int]]:
+        """(fields of a batch, its samples over all ranks): batches that Python makes, for a trainer."""
+        for batch, total in self._made(epoch, sample):
+            if batch is None:
+                raise ValueError(f"[data] expected batches with a sample for each rank, got one of {total}")
+            yield _pipeline.fields_of(batch), total
+
+    @property
+    def _position(self) -> tuple[int, int]:
+        """(epoch, sample) of the next batch; a trainer may have taken some of the library's loader."""
+        return self._base.position if self._plain else self._next
+
+    @property
+    def epoch(self) -> int:
+        """Number of the epoch that the next batch belongs to, from 0."""
+        return self._position[0]
+
+    def state_dict(self) -> dict[str, Any]:
+        """The position of the next batch: numbers alone, for load_state_dict() of such a loader in another process."""
+        epoch, sample = self._position
+        return {"epoch": epoch, "sample": sample, **self._marks}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """The next loop begins where the state was taken, in the midst of an epoch too, and goes on to the end of it."""
+        for name, own in self._marks.items():
+            _expect(state.get(name) == own, f"the state of a loader with {name}={own}, got {name}={state.get(name)}")
+        self._next, self._continues = (int(state["epoch"]), int(state["sample"])), True
+        if self._plain:
+            self._base.seek(*self._next)
 
     def __len__(self) -> int:
         if self._base is None:
@@ -147,11 +196,11 @@ def _is_stream(source: Any) -> bool:
 
 
 def _of_stream(
-    source: Any, batch: int, drop_last: bool, rank: int, ranks: int, transform: Any, collate: Any, workers: int, processes: bool
-) -> Iterator[Any]:
-    samples = _pipeline.grouped(iter(source), batch, drop_last, rank, ranks)
-    any_batch = False
-    for made in _pipeline.batches(samples, _pipeline._Samples(transform, collate), workers, processes):
+    source: Any, sample: int, batch: int, drop_last: bool, rank: int, ranks: int, make: Any, workers: int, processes: bool
+) -> Iterator[tuple[Any, int]]:
+    samples = _itertools.islice(iter(source), sample, None)
+    any_batch = sample > 0
+    for made in _pipeline.counted(_pipeline.grouped(samples, batch, drop_last, rank, ranks), make, workers, processes):
         any_batch = True
         yield made
     # A generator that an earlier epoch has used up would train on nothing from then on.

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import html
 import json as _json
 import os
 from typing import Any, Callable, Iterable
 
-from . import _pipeline, _progress, _starling
+import numpy as np
+
+from . import _html, _pipeline, _progress, _starling
+from ._checkpoints import Checkpoints as Checkpoints
 from ._runs import Summary as Summary
 from ._starling import Run as Run  # noqa: F401
 from .data import Loader as _Loader, _is_stream, dataset as _dataset
@@ -95,23 +99,28 @@ class Trainer:
             "progress": _progress.place(quiet),
         }
         self._job: Any = None
+        self._net = net
+        self._told = {key: options[key] for key in ("epochs", "steps", "batch", "precision", "folder") if options[key]}
         if isinstance(optimizer, str) and not os.path.exists(optimizer) and not optimizer.endswith((".yaml", ".yml", ".json")):
             raise TypeError(f"[trainer] expected an optimizer of starling.optim, or a job as a file or dict, got {optimizer!r}")
         if isinstance(optimizer, (str, os.PathLike, dict)):
             # Where a dict names no model, an identity stands for the network that takes its place.
             job = {"model": {"layers": ["identity"]}, **optimizer} if isinstance(optimizer, dict) else optimizer
             self._job = _read(job, set)
-            self._net, self._callbacks, self._quiet = net, list(callbacks), quiet
+            self._callbacks, self._quiet = list(callbacks), quiet
             _expect_none_given(options, objective)
             return
         if list(set):
             raise TypeError("[trainer] expected set= beside a job only, got an optimizer")
+        self._batch = batch
         base = getattr(optimizer, "base", optimizer)
         self._base = _starling.TrainerBase(net, base, objective, list(callbacks), options)
 
     def fit(self, train: Any = None, test: Any = None) -> Summary:
         """Trains and returns the summary. Data: the name of a source, arrays, an object with __len__ and __getitem__, a Loader, which keeps
-        its batch size and order, or any iterable of samples, which is read once into memory.
+        its batch size and order, or any iterable of samples, which is read in its own order, again for every epoch. Batches of iterables and
+        of Loaders with transform, processes or collate_fn are made by Python while steps run. On several ranks every one reads the
+        iterable and keeps its rows. Test data of that kind is read once into memory.
         """
         if self._job is not None:
             if train is not None or test is not None:
@@ -126,7 +135,12 @@ class Trainer:
             return Summary(self._base.fit(splits.train, splits.test))
         held_out = None if test is None else _held(test)
         if isinstance(train, _Loader):
-            return Summary(self._base.fit_loader(_base_of(train), held_out))
+            if train._plain:
+                return Summary(self._base.fit_loader(train._base, held_out))
+            return Summary(self._base.fit_batches(train._for_trainer, train._batch, _samples_of(train), False, held_out))
+        if _is_stream(train):
+            loader = _Loader(train, self._batch)
+            return Summary(self._base.fit_batches(loader._for_trainer, self._batch, _samples_of(loader), True, held_out))
         return Summary(self._base.fit(_held(train), held_out))
 
     def evaluate(self, data: Any) -> dict[str, float]:
@@ -138,6 +152,11 @@ class Trainer:
         """The prediction for one batch."""
         return self._own().predict(fields)
 
+    def _repr_html_(self) -> str:
+        """Shown by notebooks: what is trained, and by what."""
+        how = "by a job" if self._job is not None else html.escape(", ".join(f"{key}={value!r}" for key, value in self._told.items()))
+        return f"<b>Trainer</b>({how})<br>{_html.of_module(self._net)}"
+
     def _own(self) -> Any:
         if self._job is not None:
             raise TypeError("[trainer] expected a Trainer with an optimizer here: a job's run is evaluated by `starling eval`")
@@ -145,19 +164,22 @@ class Trainer:
 
 
 def _held(data: Any) -> Any:
-    """A data set: of an iterable, which is read once, of all its samples."""
+    """A data set: of an iterable, or of a Loader whose batches Python makes, of all its samples in memory."""
     if isinstance(data, _Loader):
-        return _dataset(data.dataset)
+        return _dataset(data.dataset) if data._plain else _starling._columns(_joined(data))
     return _starling._columns(tuple(_pipeline.collate(list(data)))) if _is_stream(data) else _dataset(data)
 
 
-def _base_of(loader: Any) -> Any:
-    if loader._plain:
-        return loader._base
-    raise TypeError(
-        "[trainer] expected a Loader of a data set without transform, processes and collate_fn, whose batches the trainer takes by itself: "
-        "let the data set's __getitem__ do that work"
-    )
+def _joined(loader: _Loader) -> tuple[Any, ...]:
+    rows = [[np.asarray(field) for field in fields] for fields, _ in loader._for_trainer(0, 0)]
+    return tuple(np.concatenate([row[i] for row in rows]) for i in range(len(rows[0])))
+
+
+def _samples_of(loader: _Loader) -> int:
+    """Samples of an epoch over all ranks; -1: not known before it was read."""
+    if loader._base is not None:
+        return int(loader._base.samples)
+    return len(loader.dataset) if hasattr(loader.dataset, "__len__") else -1
 
 
 def _expect_none_given(options: dict[str, Any], objective: Any) -> None:

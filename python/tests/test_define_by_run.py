@@ -3,6 +3,8 @@
 The law of such training: a step of several ranks is the step of one process on the samples of all of them.
 """
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -25,9 +27,9 @@ PROGRAM = """
     data = np.random.default_rng(0)
     losses = []
     for step in range(6):
-        # What two ranks do in this step: their samples, and their way through the layers.
+        # What the ranks do in this step: their samples, and their way through the layers.
         parts = []
-        for part in range(2):
+        for part in range({ranks}):
             rows = int(data.integers(1, 6))
             x, y = data.normal(size=(rows, 4)).astype(np.float32), data.integers(0, 2, rows)
             parts.append((x, y, [int(i) for i in data.permutation(3)[: data.integers(0, 4)]]))
@@ -51,23 +53,37 @@ PROGRAM = """
 """
 
 
-def weights(command, tmp_path, reduces=True):
-    return [told[2] for told in told_by_ranks(command, tmp_path, PROGRAM.format(reduces=reduces))]
+def weights(command, tmp_path, ranks, reduces=True):
+    return [told[2] for told in told_by_ranks(command, tmp_path, PROGRAM.format(reduces=reduces, ranks=ranks))]
 
 
 def flat(nested):
     return np.concatenate([np.asarray(part) for part in nested])
 
 
-def test_two_ranks_step_as_one_process_with_all_samples(tmp_path):
-    if not starling_program():
-        pytest.skip("STARLING_PROGRAM does not name the program `starling`")
-    launch = [starling_program(), "launch", "-n", "2", "--"]
-    (alone,) = weights([], tmp_path)
-    first, second = weights(launch, tmp_path)
-    assert first == second  # to the bit
+def command_of(starter, ranks):
+    if starter == "launch":
+        if not starling_program():
+            pytest.skip("STARLING_PROGRAM does not name the program `starling`")
+        return [starling_program(), "launch", "-n", str(ranks), "--"]
+    if shutil.which("mpirun") is None:
+        pytest.skip("mpirun is not installed")
+    return ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(ranks)]
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("starter", ["launch", "mpirun"])
+def test_ranks_step_as_one_process_with_all_samples(starter, ranks, tmp_path):
+    command = command_of(starter, ranks)
+    (alone,) = weights([], tmp_path, ranks)
+    first, *others = weights(command, tmp_path, ranks)
+    assert len(others) == ranks - 1 and all(other == first for other in others)  # to the bit
     np.testing.assert_allclose(flat(first), flat(alone), rtol=1e-4, atol=1e-6)
-    first, second = weights(launch, tmp_path, reduces=False)  # the control: without exchange the law does not hold
+
+
+def test_without_exchange_the_law_does_not_hold(tmp_path):
+    (alone,) = weights([], tmp_path, 2)
+    first, second = weights(command_of("launch", 2), tmp_path, 2, reduces=False)
     assert first != second
     assert np.abs(flat(first) - flat(alone)).max() > 1e-3
 

@@ -46,6 +46,20 @@ def test_the_page_runs_as_it_stands(tmp_path, monkeypatch):
     assert (tmp_path / "runs/from_python/summary.json").exists()
 
 
+def test_the_readme_runs_as_it_stands(tmp_path, monkeypatch):
+    (text,) = [text for _, language, text in blocks("../README.md") if language == "python"]
+    assert "pip install ." in (DOCS / "../README.md").read_text()
+    # The same lines over fewer samples, which need no download.
+    small = text.replace('"fashion_mnist"', '"synthetic"').replace("batch=64", "batch=64, train_samples=2560, shape=[1, 28, 28]")
+    assert small != text
+    monkeypatch.chdir(tmp_path)
+    page = {}
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        exec(compile(small, "README.md", "exec"), page)
+    assert page["loss"].item() < 1 and out.getvalue().strip()
+    assert (tmp_path / "model/model.json").exists()
+
+
 def test_the_tutorial_runs_and_prints_what_it_shows(tmp_path, monkeypatch):
     assert sum(said == "python prints" for said, _, _ in blocks("python_tutorial.md")) >= 12
     run_page("python_tutorial.md", tmp_path, monkeypatch)

@@ -167,6 +167,35 @@ def test_summaries_are_tables_in_notebooks(tmp_path):
     assert "<pre>" in sl.ones((2, 2))._repr_html_()
 
 
+def test_networks_trainers_and_runs_are_tables_in_notebooks(tmp_path):
+    class Nested(sl.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = Net()
+            self.body = sl.nn.Sequential(sl.nn.Linear(3, 8), sl.nn.Linear(8, 2))
+
+        def forward(self, x):
+            return self.body(self.net(x))
+
+    shown = Nested()._repr_html_()
+    for row in ("<td>Nested</td><td>65</td>", "<td>net.fc</td><td>Linear</td><td>15</td>", "<td>body.1</td><td>Linear</td><td>18</td>"):
+        assert row in shown, shown
+    assert "<table>" in sl.zoo.lenet()._repr_html_() and "conv" in sl.zoo.lenet()._repr_html_()
+    net = Net()
+    trainer = sl.train.Trainer(net, sl.optim.SGD(net.parameters(), lr=0.1), epochs=3, folder="<b>", quiet=True)
+    assert "epochs=3" in trainer._repr_html_() and "&lt;b&gt;" in trainer._repr_html_() and "Linear" in trainer._repr_html_()
+    assert "by a job" in sl.train.Trainer(net, job(tmp_path), quiet=True)._repr_html_()
+    told = []
+
+    class Shown:
+        def evaluated(self, run):
+            told.append(run._repr_html_())
+
+    x, y = blobs()
+    sl.train.Trainer(net, sl.optim.SGD(net.parameters(), lr=0.1), callbacks=[Shown()], quiet=True).fit((x, y), (x, y))
+    assert "<td>step</td><td>2</td>" in told[0] and "accuracy" in told[0]
+
+
 NOTEBOOK = """
 import starling as sl
 job = {"model": "mlp", "data": {"name": "synthetic", "train_samples": 64, "batch": 16}, "optimizer": {"name": "sgd", "lr": 0.1},

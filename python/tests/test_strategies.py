@@ -5,7 +5,7 @@ import pytest
 import starling as sl
 from ranks import starling_program, told_by_ranks
 
-SERVERS = ["async", "downpour", "ssp", "sync_server"]
+SERVERS = ["async", "downpour", "nexus", "ssp", "sync_server"]
 EQUAL = sorted(set(sl._starling._strategy_kinds()) - set(SERVERS))
 
 PROGRAM = """
@@ -26,7 +26,7 @@ PROGRAM = """
 
 
 def test_the_kinds_are_all_known():
-    assert EQUAL == ["allreduce", "backup_workers", "easgd", "hogwild", "local_sgd"]
+    assert EQUAL == ["allreduce", "backup_workers", "bmuf", "easgd", "emso", "h2o", "hogwild", "local_sgd"]
 
 
 def test_a_trainer_takes_every_strategy_of_equal_ranks(tmp_path):
@@ -56,3 +56,26 @@ def test_strategies_with_servers_say_how_they_are_run(kind):
     name = kind + "_" if kind == "async" else kind
     with pytest.raises(sl.Error, match=rf'run it as a job.*"strategy": "{kind}".*"servers": 1'):
         getattr(sl.dist, name)()
+
+
+@pytest.mark.parametrize("kind", ["local_sgd", "bmuf", "emso", "h2o", "hogwild", "easgd", "backup_workers"])
+def test_threads_that_share_a_network_are_told_what_to_start_instead(kind, tmp_path):
+    with pytest.raises(sl.Error, match="expected distribute.strategy: allreduce.*starling launch"):
+        sl.train.Trainer(sl.nn.Linear(4, 2), own_job(tmp_path, kind, workers=2), quiet=True).fit()
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+def test_a_network_of_ones_own_is_refused_beside_servers(kind, tmp_path):
+    """Leader, workers and servers each have a network, which they make by the job."""
+    for more in ({"workers": 2}, {}):
+        with pytest.raises(sl.Error, match=rf"without parameter servers.*got strategy {kind}.*model: {{layers"):
+            sl.train.Trainer(sl.nn.Linear(4, 2), own_job(tmp_path, kind, servers=1, **more), quiet=True).fit()
+
+
+def own_job(folder, kind, **distribute):
+    return {
+        "data": {"name": "synthetic", "shape": [4], "classes": 2, "train_samples": 64},
+        "optimizer": {"name": "sgd", "lr": 0.1},
+        "train": {"folder": str(folder)},
+        "distribute": {"strategy": kind, **distribute},
+    }

@@ -234,9 +234,12 @@ def test_dlpack_is_spoken_in_both_versions(version, capsule):
     x = sl.arange(3, dtype="f32")
     assert capsule in repr(x.__dlpack__(**version))
     shared = sl.from_dlpack(Exporter(x, **version))
-    shared[0] = 7.0
-    assert x.tolist() == [7, 1, 2]
-    own = sl.from_dlpack(Exporter(x, copy=True, **version))
+    if version:
+        shared[0] = 7.0
+    else:  # an old capsule does not say whether its memory may be written
+        x[0] = 7.0
+    assert x.tolist() == shared.tolist() == [7, 1, 2]
+    own = sl.from_dlpack(Exporter(x, copy=True, **version), copy=True)
     own[0] = 9.0
     assert x.tolist() == [7, 1, 2]
     with pytest.raises(BufferError):
@@ -388,3 +391,12 @@ def traced_graph(function, *arguments):
     program = sl.compile(function)
     program(*arguments)
     return program.graph(traced=True)
+
+
+def test_types_meet_as_the_page_says():
+    """docs/python.md, What to know: two things that PyTorch does otherwise."""
+    single, double = sl.ones(3), sl.tensor(2.0, "f64")
+    assert (single * double).dtype == sl.f64 and (single * double.item()).dtype == sl.f32 and (single * 2.0).dtype == sl.f32
+    assert (sl.ones(3, "i32") + sl.tensor(1, "i64")).dtype == sl.i64
+    whole = sl.tensor([7, -7])
+    assert sl.div(whole, 2).tolist() == [3, -3] and (whole // 2).tolist() == [3, -4] and (whole / 2).tolist() == [3.5, -3.5]

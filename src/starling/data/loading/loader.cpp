@@ -77,6 +77,13 @@ Loader::Loader(data::RecordShards shards, const StreamOptions& stream, const Loa
   prepare();
 }
 
+Loader::Loader(std::unique_ptr<data::BatchSource> source, const LoaderOptions& options)
+    : options_(options), source_(std::move(source)) {
+  check(source_ != nullptr, "[loader] expected a source of batches, got none");
+  check_options(options);
+  prepare();
+}
+
 Loader::~Loader() { stop(); }
 
 void Loader::prepare() {

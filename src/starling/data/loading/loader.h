@@ -64,6 +64,9 @@ class Loader {
   Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options);
   // Streamed shards; see RecordStream for their order. Without `options.shuffle`: the shards in their given order.
   Loader(data::RecordShards shards, const StreamOptions& stream, const LoaderOptions& options);
+  // Batches of any other source, which knows its order and ranks itself: of the options only those of workers, memory,
+  // transforms and start are used, and `batch` for batches_per_epoch().
+  Loader(std::unique_ptr<data::BatchSource> source, const LoaderOptions& options);
   ~Loader();
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;

@@ -4,6 +4,7 @@
 
 #include "starling/base/thread_context.h"
 #include "starling/ops/def/loop_scope.h"
+#include "starling/ops/def/random_sites.h"
 
 namespace starling {
 
@@ -54,6 +55,21 @@ SiteCounts::SiteCounts() : own_(std::make_unique<SiteTable>()), before_(thread_c
 }
 SiteCounts::~SiteCounts() { thread_context().sites = before_; }
 void SiteCounts::reset() { sites().counts.clear(); }
+
+std::map<std::string, std::int64_t> random_site_counts() {
+  std::map<std::string, std::int64_t> all;
+  for (const auto& [path, calls] : sites().counts) all.emplace(*path, calls);
+  return all;
+}
+
+void set_random_site_counts(const std::map<std::string, std::int64_t>& given) {
+  auto& counts = sites().counts;
+  counts.clear();
+  for (const auto& [path, calls] : given) {
+    const Symbol scope(path);  // interned: the string lives as long as the process
+    counts[&scope.str()] = calls;
+  }
+}
 
 SitePoint::SitePoint() : scope_(current_scope()), sites_(std::make_shared<const SiteTable>(sites())) {}
 
