@@ -122,7 +122,7 @@ class Resplit {
       const int end = std::min(first + kRounds, ranks_);
       for (int k = first; k < end; ++k) {
         const int next = (rank_ + k) % ranks_, before = (rank_ + ranks_ - k) % ranks_;
-        const auto slot = static_cast<std::size_t>(2 * (k - first));
+        const auto slot = 2 * static_cast<std::size_t>(k - first);
         if (at(received_, before).elements() > 0)
           under_way[slot] = comm.recv(incoming + at(in_at_, before), at(received_, before).elements(), dtype_, before,
                                       {.name = name_});
