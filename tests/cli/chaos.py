@@ -532,6 +532,8 @@ class Chaos:
 
     def judge(self, plan, log, code, seconds):
         if plan.fault in SIGNALS:
+            if code == 0 and seconds < 0.5:
+                raise Skipped("ended before the fault")
             # A program that is not yet listening is ended by the signal itself.
             expected = {INTERRUPTED, *([0] if plan.late else []), *([-SIGNALS[plan.fault]] if plan.moment == "joining" else [])}
             if code not in expected and not (plan.over == "mpi" and code > 0):  # mpirun has a code of its own
@@ -569,7 +571,9 @@ class Chaos:
             raise Failed(f"code {code}, but no rank is named\n{text}")
         if not CAUSES.search(text):
             raise Failed(f"code {code}, but no cause is told\n{text}")
-        if plan.moment == "joining" and re.search(rf"ranks? \d+ (is|are) missing: (\d+, )*{plan.victim}\b", text):
+        if plan.moment == "joining" and re.search(
+            rf"(ranks? \d+ (is|are) missing: (\d+, )*|not there: rank ){plan.victim}\b", text
+        ):
             return  # it is not there yet, so that only those who wait for it can speak
         server = plan.victim - (plan.ranks - plan.servers)
         if plan.moment == "joining" and plan.strategy == "spare_servers" and f"answer of server {server} to a hello" in text:
