@@ -110,8 +110,8 @@ def read(args, name, slowed, folder):
         "used": given - left_out,
         "left_out": left_out,
         "left_out_by_rank": [rank["left_out"] for rank in ranks],
-        "behind": max((rank["counters"].get("most_behind", rank["counters"].get("servers.gap.largest", 0)) for rank in ranks),
-                      default=0),
+        "behind": max((value for rank in ranks for key, value in rank["counters"].items()
+                       if key.endswith("most_behind") or key == "servers.gap.largest"), default=0),
         "best": max((one.get("test_accuracy", 0) for one in log if one["event"] == "eval"), default=0),
         "seconds": (goal["time"] - first["time"]) if goal else None,
     }

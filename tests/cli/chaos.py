@@ -11,7 +11,8 @@ kill (SIGKILL), stop (SIGSTOP for good), pause (SIGSTOP for a moment), pause_all
 heartbeats), interrupt and terminate (SIGINT and SIGTERM, of the whole job), slow_disk (the threads that save stand still for
 longer than the deadline), full_disk (a tiny tmpfs in a user namespace, which grows before the job resumes), link (one of the
 victim's TCP connections is shut down), chatty (a rank's stderr is flooded). Moments: while ranks join, while they train,
-while a checkpoint is written, while they evaluate, while they end. What this machine does not allow, or what came after
+while a checkpoint is written, while they evaluate, while they end. No run may leave a process or shared memory, and with
+parameter servers each portion must have come to every key once. What this machine does not allow, or what came after
 the end of the run, is told and is no run.
 """
 
@@ -35,7 +36,7 @@ import kills_test as kills
 
 HEARTBEAT = 0.5  # seconds, of the jobs
 DEADLINE = 4.0
-JOIN = 10.0  # the shortest time that ranks are given to join
+JOIN = 13.0  # the shortest time that ranks are given to join, and one that is stopped to end
 SLACK = 5.0  # beyond the deadline, for a run to have ended
 PATIENCE = 120.0  # for a run that goes on
 MOST_SKIPPED = 10  # times the runs asked for
@@ -51,6 +52,9 @@ STRATEGIES = {
     "easgd": ("strategy: easgd, every: 4", (2, 3), 0, ()),
     "easgd_async": ("strategy: easgd, every: 4, asynchronous: true", (2, 3), 0, ()),
     "hogwild": ("strategy: hogwild", (2, 3), 0, ("threads", "shared")),
+    "bmuf": ("strategy: bmuf, every: 4", (2, 3), 0, ()),
+    "emso": ("strategy: emso, inner: 2", (2, 3), 0, ()),
+    "h2o": ("strategy: h2o, nodes: 2, every: 4", (2, 4), 0, ("threads", "shared")),
     "backup_workers": ("strategy: backup_workers, backups: 1", (2, 3), 0, ()),
     "zero": ("strategy: allreduce, zero: 3", (2, 3), 0, ()),
     "codec": ("strategy: allreduce, codec: one_bit", (2, 3), 0, ()),
@@ -59,9 +63,11 @@ STRATEGIES = {
     "async": ("strategy: async", (3,), 1, ()),
     "ssp": ("strategy: ssp", (3,), 1, ()),
     "downpour": ("strategy: downpour, n_push: 2", (3,), 1, ()),
+    "nexus": ('strategy: nexus, layers: [{name: "fc1.*", every: 3}]', (3,), 1, ()),
     "sync_server": ("strategy: sync_server", (3,), 1, ()),
+    "spare_servers": ("strategy: async, server_backups: true", (4,), 2, ()),
 }
-LEAVE_OUT_STOPPED_SERVERS = True
+PATIENT = 25.0  # the deadline of jobs whose servers have backups: a stopped one is replaced after 10 s
 FAULTS = [
     "kill",
     "stop",
@@ -103,11 +109,11 @@ class Failed(Exception):
 
 def threads_named(pid, name):
     found = []
-    for task in (pathlib.Path("/proc") / str(pid) / "task").iterdir():
+    for task in pathlib.Path(f"/proc/{pid}/task").glob("*"):
         try:
             if (task / "comm").read_text().strip() == name:
                 found.append(int(task.name))
-        except OSError:
+        except OSError:  # it has ended
             continue
     return found
 
@@ -194,7 +200,7 @@ def family_of(pid):
             fields = (entry / "stat").read_text().rpartition(")")[2].split() if entry.name.isdigit() else []
         except OSError:  # it has ended
             continue
-        if fields:
+        if fields and fields[0] != "Z":  # that one waits for its parent alone: after mpirun that is process 1, when it likes
             parent[int(entry.name)], session[int(entry.name)] = int(fields[1]), int(fields[3])
     found = {one for one in session if one == pid or session[one] == pid}
     while more := {one for one in parent if parent[one] in found} - found:
@@ -210,6 +216,27 @@ def kill_family(process):
         except ProcessLookupError:
             pass
     process.wait()
+
+
+def expect_nobody_left(process):
+    """A run that has ended leaves no process behind."""
+    end = time.monotonic() + 1  # for one that is ending
+    while left := family_of(process.pid) - {process.pid}:
+        if time.monotonic() > end:
+            raise Failed(f"left processes {sorted(left)}")
+        time.sleep(0.02)
+
+
+def memory_left(before):
+    """Files of shared memory that were not there before and that no process has mapped."""
+    new = {name for name in os.listdir("/dev/shm") if not name.startswith("vader_segment")} - before  # those are Open MPI's
+    for maps in pathlib.Path("/proc").glob("[0-9]*/maps"):
+        try:
+            text = maps.read_text() if new else ""
+        except OSError:  # it has ended
+            continue
+        new -= {name for name in new if f"/dev/shm/{name}" in text}
+    return sorted(new)
 
 
 class Plan:
@@ -241,15 +268,22 @@ class Plan:
 
     @property
     def spared(self):
-        """True if the others can do without the victim: a worker beside servers."""
-        return self.servers > 0 and 0 < self.victim < self.ranks - self.servers
-
-    def left_out(self):
-        return self.servers > 0 and self.fault in ("stop", "pause", "pause_all") and LEAVE_OUT_STOPPED_SERVERS
+        """True if the others can do without the victim: a worker beside servers, or a server with a backup."""
+        if self.victim >= self.ranks - self.servers:
+            return self.strategy == "spare_servers"
+        return self.servers > 0 and self.victim > 0
 
     def text(self):
         who = "" if self.fault in (*SIGNALS, "full_disk", "pause_all") else f" of rank {self.victim}"
         return f"{self.over}, {self.strategy}, {self.ranks} ranks: {self.fault}{who} while {self.moment} ({self.share:.2f})"
+
+
+def deadline_of(strategy):
+    return PATIENT if strategy == "spare_servers" else DEADLINE
+
+
+def joined_within(strategy):
+    return max(JOIN, deadline_of(strategy))
 
 
 class Chaos:
@@ -270,8 +304,8 @@ class Chaos:
             run=self.folder / name,
             epochs=self.epochs,
             heartbeat=HEARTBEAT,
-            deadline=DEADLINE,
-            strategy=STRATEGIES[strategy][0] + (", servers: 1" if STRATEGIES[strategy][2] else ""),
+            deadline=deadline_of(strategy),
+            strategy=STRATEGIES[strategy][0] + (f", servers: {STRATEGIES[strategy][2]}" if STRATEGIES[strategy][2] else ""),
         )
         file.write_text(text)
         return str(file)
@@ -415,13 +449,13 @@ class Chaos:
         if plan.fault == "link" and not shut_one_link(victim, plan.dice):
             raise Skipped("the victim has no connection")
         if plan.fault == "slow_disk":
-            self.hold_savers(process, found[0])
+            self.hold_savers(plan, process, found[0])
 
-    def hold_savers(self, process, pid):
+    def hold_savers(self, plan, process, pid):
         held = [StoppedThread(tid, 1.5 * DEADLINE) for tid in threads_named(pid, "starling-saver")]
         time.sleep(0.1)
         if not held:
-            if process.poll() is not None:
+            if process.poll() is not None or self.log_of(f"run{plan.seed}")[0] >= self.epochs * STEPS:
                 raise Skipped("ended before the fault")
             raise Failed("found no thread that saves, which could be slowed")
         if held[0].error:
@@ -452,7 +486,7 @@ class Chaos:
             size = 0
         return size, len(log.lines), self.log_of(name)
 
-    def end(self, process, log, name, limit, what):
+    def end(self, plan, process, log, name, limit, what):
         """Waits for the end: until then, or as long as signs of progress come within the deadline."""
         began = moved = time.monotonic()
         last = None
@@ -460,7 +494,7 @@ class Chaos:
             now, sign = time.monotonic(), self.signs(log, name)
             if sign != last:
                 last, moved = sign, now
-            if now - began > (limit or PATIENCE) or now - moved > max(DEADLINE, JOIN) + SLACK:
+            if now - began > (limit or PATIENCE) or now - moved > joined_within(plan.strategy) + SLACK:
                 kill_family(process)
                 raise Failed(f"{what}: not ended after {now - began:.0f} s, no sign for {now - moved:.0f} s\n{words(log)}")
             time.sleep(0.02)
@@ -484,16 +518,22 @@ class Chaos:
             disturbed = time.monotonic()
             # A run that fails does so within the deadline; one that goes on may take its time, but must not stand still.
             ends = (plan.kills and not plan.spared) or plan.fault in SIGNALS
-            limit = (JOIN if plan.moment == "joining" else DEADLINE) + SLACK if ends else None
-            code = self.end(process, log, name, limit, "the disturbed run")
+            within = joined_within if plan.moment == "joining" else deadline_of
+            limit = within(plan.strategy) + SLACK if ends else None
+            code = self.end(plan, process, log, name, limit, "the disturbed run")
+            expect_nobody_left(process)
         finally:
             kill_family(process)
         told = self.judge(plan, log, code, time.monotonic() - disturbed)
+        if code == 0:
+            self.check_portions(plan, name)
         self.resume(plan, command, name)
         return told
 
     def judge(self, plan, log, code, seconds):
         if plan.fault in SIGNALS:
+            if code == 0 and seconds < 0.5:
+                raise Skipped("ended before the fault")
             # A program that is not yet listening is ended by the signal itself.
             expected = {INTERRUPTED, *([0] if plan.late else []), *([-SIGNALS[plan.fault]] if plan.moment == "joining" else [])}
             if code not in expected and not (plan.over == "mpi" and code > 0):  # mpirun has a code of its own
@@ -509,9 +549,10 @@ class Chaos:
         return f"failed after {seconds:.1f} s, named"
 
     def run_on_full_disk(self, plan, command, name):
+        command = ["plain" if word == "off" else word for word in command]  # its log lies on that disk, out of our sight
         process, log = self.start(plan, self.in_small_disk(command, name))
         try:
-            code = self.end(process, log, name, PATIENCE, "the run on a full disk")
+            code = self.end(plan, process, log, name, PATIENCE, "the run on a full disk")
         finally:
             kill_family(process)
         before, mark, _ = words(log).partition("chaos: ended with ")
@@ -530,19 +571,44 @@ class Chaos:
             raise Failed(f"code {code}, but no rank is named\n{text}")
         if not CAUSES.search(text):
             raise Failed(f"code {code}, but no cause is told\n{text}")
-        if plan.moment == "joining" and re.search(rf"ranks? \d+ (is|are) missing: (\d+, )*{plan.victim}\b", text):
+        if plan.moment == "joining" and re.search(
+            rf"(ranks? \d+ (is|are) missing: (\d+, )*|not there: rank ){plan.victim}\b", text
+        ):
             return  # it is not there yet, so that only those who wait for it can speak
+        server = plan.victim - (plan.ranks - plan.servers)
+        if plan.moment == "joining" and plan.strategy == "spare_servers" and f"answer of server {server} to a hello" in text:
+            return  # its backup takes its place once it has been met
         if plan.kills and plan.over in ("shared", "gloo", "hosts"):
-            names = [line for line in text.splitlines() if re.match(r"starling: (\w+ \d+, )?rank \d", line)]
-            if not names or not re.match(rf"starling: (\w+ \d+, )?rank {plan.victim} ", names[0]):
+            names = [line for line in text.splitlines() if re.match(r"starling: (\w+( \d+)?, )?rank \d", line)]
+            if not names or not re.match(rf"starling: (\w+( \d+)?, )?rank {plan.victim} ", names[0]):
                 raise Failed(f"expected rank {plan.victim} in the headline, got {names}\n{text}")
+        if plan.kills and plan.over == "mpi" and plan.moment != "joining" and not re.search(rf"\b(rank|server|worker) {plan.victim}\b", text):
+            raise Failed(f"expected a word about rank {plan.victim}\n{text}")
 
     def resume(self, plan, command, name):
         process, log = self.start(plan, command)
-        code = self.end(process, log, name, None, "the resumed run")
+        try:
+            code = self.end(plan, process, log, name, None, "the resumed run")
+            expect_nobody_left(process)
+        finally:
+            kill_family(process)
         if code != 0:
             raise Failed(f"the resumed run ends with code {code}\n{words(log)}")
         self.check_summary(plan, name)
+
+    def check_portions(self, plan, name):
+        """Every portion since the run last began is on every key of the servers, and none of them twice."""
+        if plan.servers == 0 or plan.strategy == "sync_server":  # whose servers count means
+            return
+        own = self.summary(name)
+        events = [json.loads(line) for line in (self.folder / name / "log.jsonl").read_text().splitlines()]
+        begun = [event["step"] for event in events if event["event"] == "begin"][-1]
+        if begun == own["steps"]:
+            return  # it had ended before
+        counters = own["ranks"][0]["counters"]
+        expected = (own["steps"] - begun) * (plan.ranks - plan.servers) * counters["servers.keys"]
+        if counters["servers.portions"] != expected:
+            raise Failed(f"expected {expected:g} portions on keys, got {counters['servers.portions']:g}")
 
     def check_summary(self, plan, name):
         quiet, own = self.undisturbed(), self.summary(name)
@@ -550,6 +616,8 @@ class Chaos:
         for key in keys:
             if own[key] != quiet[key]:
                 raise Failed(f"expected {key} {quiet[key]} of the undisturbed run, got {own[key]}")
+        if plan.fault != "full_disk":  # whose log is gone with the disk
+            self.check_portions(plan, name)
         shutil.rmtree(self.folder / name, ignore_errors=True)
 
 
@@ -602,8 +670,6 @@ def disturb_runs(chaos, tally):
     again = " ".join([f"--over {way}" for way in tally.options.over or []])
     while (plan := tally.next()) is not None:
         try:
-            if plan.left_out():
-                raise Skipped("left out")
             tally.count(plan, chaos.run(plan))
         except Skipped as why:
             tally.skip(str(why))
@@ -625,6 +691,7 @@ def main():
     program = str(options.program.resolve())
     tally = Tally(options, ways_here(program, options.over))
     began = time.monotonic()
+    memory = set(os.listdir("/dev/shm"))
     with tempfile.TemporaryDirectory(prefix="starling-chaos-") as folder:
         chaos = Chaos(program, pathlib.Path(folder), options.epochs)
         chaos.undisturbed()
@@ -636,6 +703,9 @@ def main():
     failed = len(tally.failed)
     print(f"{tally.done} runs in {time.monotonic() - began:.0f} s, {failed} failed {tally.failed or ''}")
     print(f"no runs: {tally.skipped or 'none'}")
+    if left := memory_left(memory):
+        print(f"FAILED: left in /dev/shm: {left}")
+        failed += 1
     return 1 if failed or tally.done < options.runs else 0
 
 

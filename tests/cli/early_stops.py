@@ -47,11 +47,19 @@ class Stop:
         return f"{self.backend}, {self.ranks} ranks: {self.signal.name} after {self.delay:.3f} s"
 
 
+def transport(stop, folder):
+    """Options of the launch. hosts: two of them, played by this one."""
+    if stop.backend != "hosts":
+        return ["--backend", stop.backend]
+    (folder / f"hosts{stop.ranks}").write_text(f"localhost slots=1\nbeta slots={stop.ranks - 1}\n")
+    return ["--hosts", str(folder / f"hosts{stop.ranks}"), "--ssh", str(folder / "shell"), "--address", "127.0.0.1"]
+
+
 def problem_of(stop, program, folder):
     """What is wrong with the run's end; empty: nothing."""
     job = folder / f"{stop.seed}.yaml"
     job.write_text(JOB.format(data=folder, run=folder / str(stop.seed)))
-    command = [program, "launch", "-n", str(stop.ranks), "--backend", stop.backend, str(job), "--progress", "off"]
+    command = [program, "launch", "-n", str(stop.ranks), *transport(stop, folder), str(job), "--progress", "off"]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, stdin=subprocess.DEVNULL, start_new_session=True
     )
@@ -82,7 +90,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=2, help="runs at a time")
     options = parser.parse_args()
     program = str(options.program.resolve())
-    backends = [way for way in chaos.ways_here(program, None) if way in ("shared", "gloo")]
+    backends = [way for way in chaos.ways_here(program, None) if way in ("shared", "gloo", "hosts")]
     seeds, failed = iter(range(options.seed, options.seed + options.runs)), []
     lock = threading.Lock()
     began = time.monotonic()
@@ -103,6 +111,8 @@ def main():
         folder = pathlib.Path(name)
         kills.write_images(folder, "train", 240)
         kills.write_images(folder, "t10k", 24)
+        (folder / "shell").write_text('#!/bin/sh\nexport STARLING_HOST="$1"\nshift\nexec /bin/sh -c "$*"\n')
+        (folder / "shell").chmod(0o755)
         threads = [threading.Thread(target=work, args=(folder,)) for _ in range(options.jobs)]
         for thread in threads:
             thread.start()

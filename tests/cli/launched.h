@@ -38,11 +38,13 @@ inline pid_t process_of(pid_t launcher, int rank) {
   return -1;
 }
 
-// `starling launch <arguments>`, in words of the shell; killed with this object.
+// `starling launch <arguments>`, in words of the shell; killed with this object. `within`: a command that becomes the
+// one that follows it, as env does.
 class Launched {
  public:
-  Launched(const std::filesystem::path& folder, const std::string& arguments) : log_(folder / "log") {
-    const std::string line = "exec '" + program_path().string() + "' launch " + arguments;
+  Launched(const std::filesystem::path& folder, const std::string& arguments, const std::string& within = "")
+      : log_(folder / "log") {
+    const std::string line = "exec " + within + " '" + program_path().string() + "' launch " + arguments;
     launcher_ = ::fork();
     if (launcher_ != 0) return;
     const int fd = ::open(log_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -58,6 +60,7 @@ class Launched {
   Launched(const Launched&) = delete;
   Launched& operator=(const Launched&) = delete;
 
+  pid_t launcher() const { return launcher_; }
   pid_t rank(int rank) const { return process_of(launcher_, rank); }
   std::string log() const { return file_text(log_); }
 

@@ -70,8 +70,14 @@ bool reads_checkpoint(const fs::path& run, pid_t rank) {
 bool trains(const fs::path& run, pid_t) { return has(file_text(run / "log.jsonl"), "\"train\""); }
 
 const Phase kTraining{.name = "training", .inside = trains};
+const Phase kTraining0{.name = "training_of_rank_0", .victim = 0, .inside = trains};
 const Phase kEvaluation{
     .name = "evaluation", .train = ", evaluate_every: 1", .inside = evaluates, .test_samples = 4000};
+const Phase kEvaluation0{.name = "evaluation_of_rank_0",
+                         .victim = 0,
+                         .train = ", evaluate_every: 1",
+                         .inside = evaluates,
+                         .test_samples = 4000};
 const Phase kSave{.name = "save",
                   .victim = 0,
                   .model = "{name: mlp, hidden: [800]}",
@@ -80,6 +86,10 @@ const Phase kSave{.name = "save",
 const Phase kResume{
     .name = "resume", .victim = 0, .model = "{name: mlp, hidden: [2000]}", .inside = reads_checkpoint, .resumes = true};
 const Strategy kHogwild{"hogwild", 2, "strategy: hogwild"};
+const Strategy kEasgd{"easgd", 3, "strategy: easgd, every: 4"};
+const Strategy kEasgdAsync{"easgd_async", 3, "strategy: easgd, every: 4, asynchronous: true"};
+const Strategy kBackups{"backup_workers", 3, "strategy: backup_workers, backups: 1"};
+const Strategy kAllReduce{"allreduce", 2, "strategy: allreduce"};
 const Strategy kGroups{"groups", 4,
                        "strategy: local_sgd, every: 4, topology: {worker_groups: 2, workers_per_group: 2}"};
 
@@ -95,9 +105,8 @@ class SilentRank : public ::testing::TestWithParam<Case> {
   void SetUp() override {
     const auto& [phase, strategy, streams] = GetParam();
     write_tiny_fashion(folder_.path(), 64, static_cast<std::uint32_t>(phase.test_samples));
-    std::ofstream table(folder_.path() / "table.csv");
-    table << "a,b,kind\n";
-    for (int i = 0; i < 64; ++i) table << i % 7 << ',' << i % 5 << ',' << i % 2 << '\n';
+    write_table("train.csv", 64);
+    write_table("test.csv", 50 * phase.test_samples);
     std::ofstream(folder_.path() / "job.yaml")
         << (streams ? stream() : pictures(phase)) << "optimizer: {name: sgd, lr: 0.01}\ntrain: {folder: '"
         << run().string() << "', export: false" << phase.train << "}\ndistribute: {threads: 1, " << strategy.distribute
@@ -109,8 +118,14 @@ class SilentRank : public ::testing::TestWithParam<Case> {
   std::string stream() const {
     return fmt::format(
         "model: {{layers: [{{linear: {{out: 2}}}}]}}\n"
-        "data: {{name: csv, streamed: true, label: kind, train: ['{0}'], test: ['{0}'], batch: 64}}\n",
-        (folder_.path() / "table.csv").string());
+        "data: {{name: csv, streamed: true, label: kind, train: ['{0}/train.csv'], test: ['{0}/test.csv'], "
+        "batch: 64}}\n",
+        folder_.path().string());
+  }
+  void write_table(const char* name, int rows) const {
+    std::ofstream table(folder_.path() / name);
+    table << "a,b,kind\n";
+    for (int i = 0; i < rows; ++i) table << i % 7 << ',' << i % 5 << ',' << i % 2 << '\n';
   }
   fs::path run() const { return folder_.path() / "run"; }
   std::string launch(const std::string& epochs) const {
@@ -160,7 +175,11 @@ INSTANTIATE_TEST_SUITE_P(Phases, SilentRank,
                          ::testing::Values(Case{kTraining, kHogwild}, Case{kEvaluation, kHogwild},
                                            Case{kSave, kHogwild}, Case{kResume, kHogwild}, Case{kTraining, kGroups},
                                            Case{kEvaluation, kGroups}, Case{kSave, kGroups}, Case{kResume, kGroups},
-                                           Case{kTraining, {"allreduce", 2, "strategy: allreduce"}, true}),
+                                           Case{kTraining, kEasgd}, Case{kTraining0, kEasgd},
+                                           Case{kEvaluation0, kEasgd}, Case{kTraining, kEasgdAsync},
+                                           Case{kTraining0, kEasgdAsync}, Case{kTraining, kBackups},
+                                           Case{kTraining0, kBackups}, Case{kEvaluation, kBackups},
+                                           Case{kTraining, kAllReduce, true}, Case{kEvaluation, kAllReduce, true}),
                          [](const auto& info) {
                            return fmt::format("{}_{}{}", info.param.phase.name, info.param.strategy.name,
                                               info.param.streams ? "_of_a_stream" : "");

@@ -111,6 +111,24 @@ TEST_F(CliTrain, OneRunAtATimeUsesAFolder) {
   EXPECT_EQ(after.code, 0) << after.err;
 }
 
+// The last line names the summary only where there is one.
+TEST_F(CliTrain, ASummaryThatCouldNotBeWrittenIsNotNamedInTheLastLine) {
+  const auto in_the_way = folder_.path() / "run" / "summary.json" / "a folder of this name";
+  const std::string line = "train " + write_job("epochs: 1") + " --progress plain --set train.folder='" +
+                           (folder_.path() / "run").string() + "'";
+  std::filesystem::create_directories(in_the_way);
+  const auto without = run_starling(line);
+  EXPECT_EQ(without.code, 0) << without.err;
+  EXPECT_NE(without.err.find("summary.json"), std::string::npos) << "a warning\n" << without.err;
+  EXPECT_NE(without.out.find("no summary was written"), std::string::npos) << without.out;
+  EXPECT_EQ(without.out.find("summary.json"), std::string::npos) << without.out;
+  std::filesystem::remove_all(in_the_way.parent_path());
+  const auto with = run_starling(line + " --resume none");
+  EXPECT_EQ(with.code, 0) << with.err;
+  EXPECT_EQ(with.out.find("no summary was written"), std::string::npos) << with.out;
+  EXPECT_NE(with.out.find("summary.json"), std::string::npos) << with.out;
+}
+
 TEST_F(CliTrain, AFullDiskIsToldAndTrainedOn) {
   const std::string disk = (folder_.path() / "disk").string();
   std::filesystem::create_directories(disk);

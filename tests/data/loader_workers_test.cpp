@@ -11,6 +11,7 @@
 #include "starling/base/error.h"
 #include "starling/base/philox.h"
 #include "starling/base/result.h"
+#include "starling/base/stop_request.h"
 #include "starling/data/datasets/scaled_dataset.h"
 #include "starling/data/loading/loader.h"
 #include "starling/tensor/allocator.h"
@@ -74,6 +75,45 @@ class SumWithNeighbour final : public BatchTransform {
     }
   }
 };
+
+// Keeps whoever reads it waiting until it is let go.
+class Held final : public Dataset {
+ public:
+  explicit Held(std::shared_ptr<const Dataset> data) : data_(std::move(data)) {}
+  std::int64_t size() const override { return data_->size(); }
+  std::vector<TensorType> fields() const override { return data_->fields(); }
+  void gather(std::span<const std::int64_t> rows, std::span<const Tensor> fields) const override {
+    while (!let_go) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    data_->gather(rows, fields);
+  }
+  mutable std::atomic<bool> let_go{false};
+
+ private:
+  std::shared_ptr<const Dataset> data_;
+};
+
+// A thread that waits for a batch hears a request to stop, and may go on after it.
+TEST(LoaderWorkers, AreNotWaitedForByAThreadThatIsToStop) {
+  const auto held = std::make_shared<Held>(numbers(8));
+  Loader loader(held, {.batch = 4, .shuffle = false});
+  std::atomic<bool> asked{false};
+  std::thread asker([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    asked = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1'000));
+    held->let_go = true;  // so that the test ends where nobody hears
+  });
+  {
+    const StopRequestScope scope(asked);
+    EXPECT_THROW(loader.next(), Error);
+  }
+  EXPECT_FALSE(held->let_go) << "it was heard before the batch came";
+  held->let_go = true;
+  const Batch* batch = loader.next();
+  asker.join();
+  ASSERT_NE(batch, nullptr);
+  EXPECT_EQ(batch->fields[0].to_vector()[2], 1) << "the first batch, none is lost";
+}
 
 TEST(LoaderWorkers, MakeTheSameBatchesWhateverTheirNumber) {
   const auto data = numbers(103);

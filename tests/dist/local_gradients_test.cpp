@@ -212,21 +212,30 @@ TEST(LocalGradients, OfAClippedStepAreReducedOnce) {
   }
 }
 
-// Terms of ±70000 are no numbers of f16, and their sum is: it is exchanged in f32, then cast.
-TEST(PartialSums, AreReducedBeforeACastToFewerBits) {
+// Terms that the narrow type does not have, and whose sum it has: they are exchanged in f32, by one all-reduce, then
+// cast.
+void expect_reduced_before_cast(DType to, double a, double b) {
   const Comms comms = make_thread_comms(2);
   run_ranks(comms, [&](Comm& comm) {
-    CompiledFunction f(
-        [](std::span<const Tensor> in) { return TensorList{cast(sum(in[0], {.axes = {0}}), DType::f16)}; },
-        {.threads = 1, .strategy = allreduce(borrowed(comm))});
-    const Tensor fields[] = {full({1, 6}, comm.rank() == 0 ? 70000.0 : -69998.5)};
+    CompiledFunction f([to](std::span<const Tensor> in) { return TensorList{cast(sum(in[0], {.axes = {0}}), to)}; },
+                       {.threads = 1, .strategy = allreduce(borrowed(comm))});
+    const Tensor fields[] = {full({1, 6}, comm.rank() == 0 ? a : b)};
     const TensorList out = f.call(fields, GlobalRows{2});
-    EXPECT_EQ(out[0].dtype(), DType::f16);
+    EXPECT_EQ(out[0].dtype(), to);
     for (const double v : out[0].to_vector()) EXPECT_EQ(v, 1.5);
   });
   std::uint64_t sum = 0;
-  for (const auto& comm : comms) sum += comm->journal().counters(CommOp::all_reduce).bytes_received;
-  EXPECT_EQ(sum, 2u * 6 * 4);
+  for (const auto& comm : comms) {
+    const auto counted = comm->journal().counters(CommOp::all_reduce);
+    EXPECT_EQ(counted.calls, 1u) << name(to);
+    sum += counted.bytes_received;
+  }
+  EXPECT_EQ(sum, 2u * 6 * size_of(DType::f32)) << name(to);
+}
+
+TEST(PartialSums, AreReducedBeforeACastToFewerBits) {
+  expect_reduced_before_cast(DType::f16, 70000, -69998.5);  // beyond its range
+  expect_reduced_before_cast(DType::bf16, 1001.5, -1000);   // between its numbers
 }
 
 // Terms of 16 bits are widened by each rank, and summed in f32.

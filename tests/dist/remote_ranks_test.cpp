@@ -98,6 +98,18 @@ TEST_F(RemoteRanks, HearStopsThroughTheConnection) {
   EXPECT_TRUE(contains(launched.out, "[0] 0 saves"));
 }
 
+// The shell starts a program that ignores SIGINT until it has a handler of its own: a stop that comes earlier, or to
+// one that never has any, is heard all the same.
+TEST_F(RemoteRanks, HearCtrlCBeforeTheyHaveAHandlerForIt) {
+  auto stopped = remote("touch $DIR/up; exec sleep 60", {{"far.example", 1}});
+  stopped.stop = [this] {
+    return std::filesystem::exists(folder_ / "up") ? LaunchOptions::Stop{SIGINT, 1} : LaunchOptions::Stop{};
+  };
+  const auto launched = run(stopped);
+  EXPECT_EQ(launched.end.code, 130);
+  EXPECT_LT(launched.seconds, 5) << "the time after which it is killed";
+}
+
 TEST_F(RemoteRanks, DieWhenTheConnectionDoes) {
   const auto launched =
       run(remote(kNotePid + "if [ $STARLING_RANK = 0 ]; then sleep 0.3; kill -KILL $PPID; fi; trap '' TERM; sleep 60",

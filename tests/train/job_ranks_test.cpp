@@ -1,11 +1,14 @@
 // Jobs with several workers, as threads of this process.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <thread>
 
 #include "starling/base/error.h"
 #include "starling/dist/ps/wire.h"
@@ -232,6 +235,34 @@ TEST_F(JobRanks, EndWithTheErrorOfTheFirstThatFails) {
     FAIL() << "expected the loss to become infinite";
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("expected a finite loss"), std::string::npos) << error.what();
+  }
+}
+
+// Strategies whose rank 1 fails first, at length, and rank 0 later, in a word.
+dist::StrategyMaker failing_in_turn(std::shared_ptr<std::atomic<bool>> first) {
+  return [first](std::shared_ptr<Comm> comm) -> std::shared_ptr<dist::RankStrategy> {
+    if (comm->rank() == 1) {
+      first->store(true);
+      fail("[test] expected this rank to be told as the first cause, got {}", std::string(200, 'x'));
+    }
+    while (!*first) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    fail("no");
+  };
+}
+
+TEST_F(JobRanks, AreToldByTheFirstCauseHoweverLongItsWords) {
+  Job job = this->job("in-turn", {"distribute.workers=2"});
+  auto kind = *job.distribute.strategy.kind;
+  const auto first = std::make_shared<std::atomic<bool>>(false);
+  kind.make = [first](const void*) { return failing_in_turn(first); };
+  job.distribute.strategy.kind = &kind;
+  try {
+    run(job);
+    FAIL() << "expected two failures";
+  } catch (const Error& error) {
+    EXPECT_TRUE(std::string(error.what()).starts_with("[rank 1] [test] expected this rank to be told as the first"))
+        << error.what();
   }
 }
 

@@ -10,7 +10,9 @@
 #include "data/stream_testing.h"
 #include "starling/base/error.h"
 #include "starling/dist/strategy/easgd.h"
+#include "starling/dist/strategy/fork_join.h"
 #include "starling/dist/strategy/local_sgd.h"
+#include "starling/dist/strategy/strategy_kinds.h"
 #include "starling/ops/api/binary.h"
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/reduce.h"
@@ -330,7 +332,16 @@ TEST_F(RankCheckpoints, BetweenTwoAveragesHoldTheWorkOfAllRanksForAnotherNumber)
   const auto easgd = [](auto comm) {
     return std::make_shared<Easgd>(std::move(comm), EasgdOptions{.every = 100, .alpha = 0.25});
   };
-  for (const auto& [make, pull] : {Way{local(100), 0.5}, Way{easgd, 0.25}}) {
+  const auto of_job = [](const std::string& options) {
+    const auto chosen = dist::strategy_kinds().choose(ConfigNode::parse(options, "job.yaml"));
+    return testing::MakeStrategy(chosen.make());
+  };
+  const auto h2o = [](auto comm) {
+    const auto nodes = static_cast<std::int64_t>(comm->size());
+    return std::make_shared<ForkJoin>(std::move(comm), ForkJoinOptions{.nodes = nodes, .every = 100});
+  };
+  for (const auto& [make, pull] : {Way{local(100), 0.5}, Way{easgd, 0.25}, Way{of_job("{name: bmuf, every: 100}"), 0.5},
+                                   Way{of_job("{name: emso, every: 100, inner: 2}"), 0.5}, Way{h2o, 0.5}}) {
     runs_.clear();
     std::vector<std::vector<double>> left(2);
     std::vector<double> start;

@@ -13,6 +13,7 @@
 #include "starling/dist/strategy/easgd.h"
 #include "starling/dist/strategy/hogwild.h"
 #include "starling/dist/strategy/local_sgd.h"
+#include "starling/dist/strategy/strategy_kinds.h"
 #include "starling/optim/adam.h"
 #include "starling/train/callbacks/checkpoints.h"
 #include "starling/train/callbacks/ready_made.h"
@@ -266,7 +267,11 @@ struct Way {
   const char* name;
   testing::MakeStrategy make;
   bool exact;  // ends in the same bits every time
+  int ranks = 3;
 };
+testing::MakeStrategy of_job(const std::string& options) {
+  return dist::strategy_kinds().choose(ConfigNode::parse(options, "job.yaml")).make();
+}
 std::ostream& operator<<(std::ostream& out, const Way& way) { return out << way.name; }
 
 const Way kWays[] = {
@@ -283,12 +288,16 @@ const Way kWays[] = {
      },
      false},
     {"hogwild", [](auto comm) { return std::make_shared<Hogwild>(std::move(comm), HogwildOptions{}); }, false},
+    {"bmuf", of_job("{name: bmuf, every: 3}"), true},
+    {"emso", of_job("{name: emso, inner: 2, every: 3}"), true},
+    {"h2o", of_job("{name: h2o, nodes: 2, every: 3, lag: 0}"), false, 4},
 };
 
 class RollbackOfRanks : public ::testing::TestWithParam<Way> {
  protected:
   RankRun recipe(const std::string& folder) const {
-    RankRun made{.ranks = 3, .options = {.epochs = 2, .batch = 18}, .data = splits(points(180), points(60, 7))};
+    RankRun made{
+        .ranks = GetParam().ranks, .options = {.epochs = 2, .batch = 18}, .data = splits(points(180), points(60, 7))};
     made.options.folder = runs_.path() / folder;
     made.options.non_finite = NonFinite::rollback;
     made.options.finite_every = 1;
@@ -337,7 +346,7 @@ TEST_P(RollbackOfRanks, GoesBackBeforeTheBadStepOfAnyRank) {
   // Rows of all ranks: one that is behind the others may leave its own out.
   for (int row = (kBad - 1) * 18; row < kBad * 18; ++row) fields[0].data<float>()[row * 8] = NAN;
   made.data = splits(std::make_shared<TensorDataset>(std::move(fields)), points(60, 7));
-  std::vector<std::vector<std::int64_t>> steps(3);
+  std::vector<std::vector<std::int64_t>> steps(static_cast<std::size_t>(GetParam().ranks));
   made.callbacks = [&](Trainer& trainer, int rank) {
     trainer.add(after_step(
         [&, rank](starling::Run& run) { steps[static_cast<std::size_t>(rank)].push_back(run.state().step); }));
@@ -370,7 +379,7 @@ TEST_P(RollbackOfRanks, EndsAllRanksWhereNoneIsAskedFor) {
     trainer.add(checkpoints({.every_steps = 4}));
   };
   EXPECT_THROW(made.run(), Error);
-  ASSERT_EQ(errors.size(), 3U);
+  ASSERT_EQ(errors.size(), static_cast<std::size_t>(GetParam().ranks));
   // Others may see it first where the moment, or a centre that it spoils, is everybody's.
   const bool shared = !GetParam().exact;
   for (const auto& error : errors) EXPECT_TRUE(shared || says(error, "an infinity or NaN on rank 1")) << error;

@@ -1,7 +1,7 @@
 #include "starling/capi/guard.h"
 #include "starling/data/source.h"
 
-using namespace starling::capi;
+using namespace starling::capi;  // NOLINT(google-build-using-namespace): C functions stand outside
 
 namespace {
 

@@ -71,7 +71,7 @@ void give(std::span<const Tensor> results, starling_tensor** into, int capacity,
 
 }  // namespace starling::capi
 
-using namespace starling::capi;
+using namespace starling::capi;  // NOLINT(google-build-using-namespace): C functions stand outside
 
 extern "C" {
 

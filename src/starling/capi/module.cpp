@@ -3,7 +3,7 @@
 #include "starling/nn/declared.h"
 #include "starling/zoo/zoo.h"
 
-using namespace starling::capi;
+using namespace starling::capi;  // NOLINT(google-build-using-namespace): C functions stand outside
 namespace nn = starling::nn;
 
 namespace {

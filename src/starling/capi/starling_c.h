@@ -31,6 +31,7 @@ extern "C" {
 
 #define STARLING_C_VERSION 1
 
+/* NOLINTBEGIN(modernize-use-using,readability-identifier-naming): this is C */
 typedef enum starling_status {
   STARLING_OK = 0,
   STARLING_BAD_ARGUMENT = 1, /* null where an object is needed, a buffer that is too small, an unknown code */
@@ -62,6 +63,7 @@ typedef struct starling_step starling_step;         /* a compiled training step 
 typedef struct starling_function starling_function; /* a compiled forward pass */
 typedef struct starling_model starling_model;       /* a saved model */
 typedef struct starling_loader starling_loader;
+/* NOLINTEND(modernize-use-using,readability-identifier-naming) */
 
 /* What went wrong in the last call of this thread that failed; "" if none has. Valid until the next call of this
  * thread. */

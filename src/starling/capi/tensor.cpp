@@ -5,7 +5,7 @@
 #include "starling/ops/api/creation.h"
 #include "starling/tensor/bytes.h"
 
-using namespace starling::capi;
+using namespace starling::capi;  // NOLINT(google-build-using-namespace): C functions stand outside
 using starling::DType;
 using starling::Tensor;
 

@@ -3,7 +3,7 @@
 #include "starling/optim/optimizer_kinds.h"
 #include "starling/train/objective.h"
 
-using namespace starling::capi;
+using namespace starling::capi;  // NOLINT(google-build-using-namespace): C functions stand outside
 using starling::Tensor;
 using starling::TensorList;
 

@@ -55,7 +55,8 @@ void expect_layer_keys(const ConfigNode& map) {
   for (const auto& [key, value] : map.as_map()) {
     if (kinds.contains(key) || key == "name" || key == "from") continue;
     const auto& settings = layer.empty() ? Settings{} : kinds.all().at(layer).settings;
-    const bool option = std::any_of(settings.begin(), settings.end(), [&](const auto& one) { return one.key == key; });
+    const bool option =
+        std::any_of(settings.begin(), settings.end(), [&name = key](const auto& one) { return one.key == name; });
     if (option)  // of the whole layer, so that the option is not told to be missing below it too
       throw ConfigError(
           fmt::format("{}: [config] expected options below their layer, {}: {{{}: …}}, got '{}' beside it "

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "dist/transport_conformance.h"
 #include "starling/dist/comm/transport/gloo_comm.h"
@@ -73,6 +74,32 @@ TEST(GlooStrangers, KeepNoRankFromJoining) {
     }
     if (failed > 3) break;
   }
+}
+
+// Words of two ranks on stderr while they join, with a scanner beside them or without.
+std::string told_while_joining(bool scanned) {
+  Scanner scanner;
+  std::mutex mutex;
+  const auto store = std::make_shared<Told>([&](const HostPort& where) {
+    const std::scoped_lock lock(mutex);
+    if (scanned) scanner.visit(where);
+  });
+  ::testing::internal::CaptureStderr();
+  for (const auto& error : errors_of_threads(2, [&](int rank) {
+         const auto transport = make_gloo_transport(store, {.rank = rank, .size = 2}, {.join = milliseconds(20'000)});
+         exchange_all(*transport, 100, 1);
+       }))
+    EXPECT_EQ(error, "");
+  return ::testing::internal::GetCapturedStderr();
+}
+
+TEST(GlooStrangers, AreTold) {
+  const std::regex words(
+      "starling: rank 0 dropped (a connection that was|\\d+ connections that were) not of this job while ranks joined, "
+      "the last from 127\\.0\\.0\\.1");
+  const std::string told = told_while_joining(true);
+  EXPECT_TRUE(std::regex_search(told, words)) << told;
+  EXPECT_EQ(told_while_joining(false), "") << "control";
 }
 
 // Label: waits

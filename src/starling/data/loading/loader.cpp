@@ -10,6 +10,7 @@
 #include "starling/base/error.h"
 #include "starling/base/make_thread.h"
 #include "starling/base/result.h"
+#include "starling/base/stop_request.h"
 #include "starling/data/loading/indexed_batches.h"
 #include "starling/data/loading/sample_error.h"
 #include "starling/data/loading/stream_batches.h"
@@ -20,6 +21,7 @@ namespace starling {
 namespace {
 
 constexpr std::int64_t kLeastRows = 8;  // fewer rows per part are not worth another thread
+constexpr std::chrono::milliseconds kStopEvery{20};
 
 void check_options(const LoaderOptions& options) {
   check(options.batch >= 1, "[loader] expected a batch of at least 1, got {}", options.batch);
@@ -136,6 +138,12 @@ bool Loader::ready() const {
   return slot.done == slot.parts;
 }
 
+// A source may wait as long as it likes, and this thread be asked to stop meanwhile.
+void Loader::wait_until_ready(std::unique_lock<std::mutex>& lock) {
+  if (stop_request() == nullptr) return ready_.wait(lock, [&] { return ready(); });
+  while (!ready_.wait_for(lock, kStopEvery, [&] { return ready(); })) check_stop_request();
+}
+
 const Batch* Loader::next() {
   std::unique_lock lock(mutex_);
   if (returned_ != taken_) {
@@ -144,7 +152,7 @@ const Batch* Loader::next() {
   }
   if (!ready()) {
     const auto begin = SteadyClock::now();
-    ready_.wait(lock, [&] { return ready(); });
+    wait_until_ready(lock);
     stats_.waited_s += seconds_since(begin);
   }
   if (taken_ == failed_) std::rethrow_exception(error_);

@@ -117,6 +117,7 @@ class Loader {
                                 const std::string& message) const;
   void note_failure(std::uint64_t number, int part, std::exception_ptr error);
   BatchSlot& slot_of(std::uint64_t number) { return *slots_[number % slots_.size()]; }
+  void wait_until_ready(std::unique_lock<std::mutex>& lock);
   bool ready() const;
 
   LoaderOptions options_;

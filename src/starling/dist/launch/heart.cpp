@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "starling/base/error.h"
+#include "starling/base/make_thread.h"
 #include "starling/dist/health/vigil.h"
 #include "starling/dist/launch/blocking_signals.h"
 
@@ -33,7 +34,7 @@ Heart::Heart(std::unique_ptr<StoreLine> line, HeartOptions options, std::shared_
   heard_ = looked_ = Clock::now();
   if (!send_beat(looked_)) line_.reset();
   const BlockingSignals blocking;
-  thread_ = std::thread([this] { run(); });
+  thread_ = make_thread(thread_context().inherited(), [this] { run(); });
 }
 
 Heart::~Heart() {

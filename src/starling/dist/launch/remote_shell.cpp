@@ -18,11 +18,14 @@ std::string remote_script(const std::vector<std::string>& argv, const std::map<s
   for (const auto& [name, value] : variables) set += fmt::format("export {}={}\n", name, quoted(value));
   for (const auto& word : argv) program += " " + quoted(word);
   // Braces make the shell read the script to the end before running it, so that later lines go to the watcher. A
-  // background command would get an empty stdin, so the watcher reads from a copy.
+  // background command would get an empty stdin, so the watcher reads from a copy. It also ignores SIGINT until it has
+  // a handler, and Python then makes none: while it does, SIGTERM is sent in its place (bit 1 of the mask).
   return fmt::format(
       "{{\n{}cd {} || exit 127\nexec 3<&0\n"
       "setsid{} </dev/null 3<&- &\nprogram=$!\n"
-      "{{ while read -r signal <&3; do kill -s \"$signal\" -- \"-$program\" || kill -s \"$signal\" \"$program\"; done\n"
+      "{{ while read -r signal <&3; do\n"
+      "  [ \"$signal\" = INT ] && grep -q '^SigIgn:.*[2367abef]$' \"/proc/$program/status\" && signal=TERM\n"
+      "  kill -s \"$signal\" -- \"-$program\" || kill -s \"$signal\" \"$program\"; done\n"
       "  kill -s KILL -- \"-$program\" || kill -s KILL \"$program\"; }} >/dev/null 2>&1 &\nwatcher=$!\n"
       "wait \"$program\"\ncode=$?\nkill -s KILL \"$watcher\" 2>/dev/null\nexit \"$code\"\n}}\n",
       set, quoted(folder), program);

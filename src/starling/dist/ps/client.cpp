@@ -307,7 +307,7 @@ struct Client::State {
     const RowRoutes routes(keys, tensor, rows);
     Shape shape = keys.tensors()[tensor].type.shape;
     shape[0] = rows.numel();
-    const Tensor result = empty(shape, keys.tensors()[tensor].type.dtype);
+    Tensor result = empty(shape, keys.tensors()[tensor].type.dtype);
     const auto ticket = for_keys(
         tensor,
         [&](const Message& answer) {

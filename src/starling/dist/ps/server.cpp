@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "starling/base/error.h"
+#include "starling/base/make_thread.h"
 #include "starling/base/parallel.h"
 #include "starling/base/sha256.h"
 #include "starling/dist/ps/patience.h"
@@ -34,7 +35,7 @@ struct Request {
 }  // namespace
 
 struct Server::State {
-  State(std::shared_ptr<Wire> given, KeyTable table, ServerOptions o)
+  State(std::shared_ptr<Wire> given, const KeyTable& table, ServerOptions o)
       : options(std::move(o)),
         wire(std::move(given)),
         served(table, options.index, options.optimizer, options.clock),
@@ -156,7 +157,7 @@ struct Server::State {
     auto found = served.get_state(header);
     if (!found) return refuse(request, found.error());
     found->header.slot = line ? 0 : kAlone;
-    send(std::move(*found), request.peer);
+    send(*found, request.peer);
   }
 
   void change(Request& request) {
@@ -190,7 +191,7 @@ struct Server::State {
     done.header.verb = Verb::done;
     if (header.verb == Verb::hello) done.header.version = static_cast<std::int64_t>(served.last_number(header.worker));
     done.header.slot = line ? 0 : kAlone;
-    send(std::move(done), request.peer);
+    send(done, request.peer);
   }
 
   void read(Request& request) {
@@ -198,7 +199,7 @@ struct Server::State {
     if (auto fits = served.expect_read(header, parts); !fits) return refuse(request, fits.error());
     if (served.may_read(header)) return send(served.read(header, parts), request.peer);
     const auto same = [&](const Request& other) {
-      return other.peer == request.peer && other.message.header.number == header.number;
+      return other.peer == request.peer && other.message.header.number == request.message.header.number;
     };
     if (std::ranges::any_of(parked, same)) return;  // asked again while it waits
     if (header.verb == Verb::push_pull) request.message.parts.clear();
@@ -269,7 +270,7 @@ struct Server::State {
     Message message{request.message.header, std::move(parts)};
     message.header.verb = Verb::done;
     message.header.slot = line ? 0 : kAlone;
-    send(std::move(message), request.peer);
+    send(message, request.peer);
   }
 
   void refuse(const Request& request, const std::string& why, std::uint32_t slot = 0) {
@@ -277,10 +278,10 @@ struct Server::State {
     Message message{request.message.header, {bytes_of_text(why)}};
     message.header.verb = Verb::refused;
     message.header.slot = slot;
-    send(std::move(message), request.peer);
+    send(message, request.peer);
   }
 
-  void send(Message message, const std::string& peer) {
+  void send(const Message& message, const std::string& peer) {
     bytes_out += static_cast<double>(payload_bytes(message));
     listener->send(message, peer);
   }
@@ -324,8 +325,8 @@ struct Server::State {
   std::exception_ptr error;
 };
 
-Server::Server(std::shared_ptr<Wire> wire, KeyTable keys, ServerOptions options)
-    : state_(std::make_unique<State>(std::move(wire), std::move(keys), std::move(options))) {}
+Server::Server(std::shared_ptr<Wire> wire, const KeyTable& keys, ServerOptions options)
+    : state_(std::make_unique<State>(std::move(wire), keys, std::move(options))) {}
 
 Server::~Server() {
   state_->stopping = true;
@@ -345,7 +346,7 @@ void Server::run(const std::function<bool()>& ended) {
 void Server::start() {
   check(!state_->thread.joinable(), "[{}] expected one start, got another", name());
   state_->expect_all(state_->others.size());
-  state_->thread = std::thread([this] {
+  state_->thread = make_thread(thread_context().inherited(), [this] {
     try {
       run();
     } catch (...) {

@@ -41,7 +41,7 @@ struct ServerOptions {
 class Server {
  public:
   // Listens from then on; throws if the address is taken or an option does not fit.
-  Server(std::shared_ptr<Wire> wire, KeyTable keys, ServerOptions options);
+  Server(std::shared_ptr<Wire> wire, const KeyTable& keys, ServerOptions options);
   ~Server();  // stops
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;

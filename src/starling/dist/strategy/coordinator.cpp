@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "starling/base/error.h"
+#include "starling/base/make_thread.h"
 #include "starling/base/parallel.h"
 
 namespace starling::dist {
@@ -66,7 +67,7 @@ Coordinator::Coordinator(std::vector<std::unique_ptr<Comm>> lines, Handler& hand
     lines_[i].open = lines_[i].comm != nullptr;
     if (lines_[i].open) lines_[i].comm->leave_unwatched();  // work for other ranks is no progress of rank 0's own
   }
-  thread_ = std::thread([this] { serve(); });
+  thread_ = make_thread(thread_context().inherited(), [this] { serve(); });
 }
 
 Coordinator::~Coordinator() {

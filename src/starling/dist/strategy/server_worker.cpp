@@ -51,9 +51,9 @@ void ServerWorker::begin(const TrainedState& state) {
   client_ = connect_(state);
   optimizer_ = state.rule;
   for (const NamedTensor& weight : state.weights) layers_.push_back(layer_of(weight));
-  for (const auto& [pattern, every] : rule_.layers)
-    check(std::ranges::any_of(layers_, [&](const Layer& one) { return glob_matches(pattern, one.weight.name); }),
-          "[{}] expected a pattern that the name of some weight matches, got '{}'", kind_, pattern);
+  for (const LayerRhythm& rhythm : rule_.layers)
+    check(std::ranges::any_of(layers_, [&](const Layer& one) { return glob_matches(rhythm.name, one.weight.name); }),
+          "[{}] expected a pattern that the name of some weight matches, got '{}'", kind_, rhythm.name);
 }
 
 ServerWorker::Layer ServerWorker::layer_of(const NamedTensor& weight) const {
@@ -148,6 +148,7 @@ void ServerWorker::take_portion(std::int64_t portion, bool alone) {
   portion_ = portion;
   if (rule_.procedure) return;
   if (alone && push_kept(clock_)) ++pushes_;
+  if (alone) aside_ = true;  // it may have been taken for lost: the servers are told that it is back
   alone_ = alone;
   told_ = true;
   for (Layer& layer : layers_) layer.portions.push_back(portion);

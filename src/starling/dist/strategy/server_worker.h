@@ -20,7 +20,8 @@ class ServerWorker final : public RankStrategy {
   ps::Client& client() const { return *client_; }
 
   // The next step is made of this portion of the data, which the servers take once, whoever makes it. alone: others may
-  // have pushed it, or will make what was kept back so far: it is not added to that, which is pushed first.
+  // have pushed it, or will make what was kept back so far: it is not added to that, which is pushed first. The worker
+  // may have been retired, too: it joins again at its next step.
   void take_portion(std::int64_t portion, bool alone);
   // Gradients of steps are not on the servers yet.
   bool keeps_back() const;

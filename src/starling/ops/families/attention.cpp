@@ -177,7 +177,8 @@ std::int8_t mask_dim(const Shape& mask, const Shape& q, int dim) {
 ShardRule shard_attention(const ShardCall& call, std::size_t q, std::size_t mask) {
   const Shape& shape = call.in[q].shape;
   Factors factors;
-  for (std::int8_t d = 0; d < shape.rank() - 2; ++d) {
+  for (int dim = 0; dim < shape.rank() - 2; ++dim) {
+    const auto d = static_cast<std::int8_t>(dim);
     Factor heads;
     for (std::size_t i = 0; i < call.in.size(); ++i) heads.in.push_back(d);
     for (std::size_t i = 0; i < call.out.size(); ++i) heads.out.push_back(d);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "starling/base/parallel.h"
+#include "starling/base/stop_request.h"
 
 namespace starling::runtime {
 
@@ -24,6 +25,7 @@ void LaneThread::start() {
     running_ = true;
     context_ = thread_context().inherited();
     context_.threads = threads_;
+    stop_request_ = stop_request();
     error_ = nullptr;
   }
   changed_.notify_all();
@@ -48,6 +50,7 @@ void LaneThread::loop() {
     lock.unlock();
     try {
       const ThreadContextScope scope(context_);
+      const StopRequestScope stoppable(stop_request_);
       work_();
     } catch (...) {
       error_ = std::current_exception();

@@ -88,7 +88,8 @@ std::shared_ptr<dist::RankStrategy> make_strategy(const DistributeJob& job, cons
 // First of several failures: each rank reports its own before the others can fail because of it.
 class FirstFailure {
  public:
-  explicit FirstFailure(int workers) : errors_(static_cast<std::size_t>(workers)) {}
+  explicit FirstFailure(int workers)
+      : errors_(static_cast<std::size_t>(workers)) {}  // NOLINT(bugprone-throw-keyword-missing): a list of them
 
   void report(int rank) {
     int nobody = -1;

@@ -257,7 +257,8 @@ class ServedProcess {
     const auto told = gather_texts(*others_.comm, own);
     for (int index = 0; index < servers_of(job_); ++index) {
       const auto backed = static_cast<std::size_t>(backed_by(index, servers_of(job_)));
-      meeting_.servers[backed].backup = told[static_cast<std::size_t>(meeting_.workers + index)];
+      meeting_.servers[backed].backup =
+          told[static_cast<std::size_t>(meeting_.workers) + static_cast<std::size_t>(index)];
     }
   }
 

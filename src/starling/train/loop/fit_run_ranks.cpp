@@ -79,8 +79,9 @@ void FitRun::restore_rank() {
   }
   for (const NamedTensor& saved : saved_) {
     const auto found = std::find_if(into.begin(), into.end(), [&](const auto& one) { return one.name == saved.name; });
-    // Tensors that a strategy keeps on rank 0 only are not for the others.
-    if (found == into.end() && regrouped && plan_.rank > 0 && saved.name.starts_with("strategy.")) continue;
+    // Tensors that a strategy keeps on rank 0 only are not for the others, and a rank alone may need none.
+    const bool needless = regrouped && (plan_.rank > 0 || plan_.ranks == 1);
+    if (found == into.end() && needless && saved.name.starts_with("strategy.")) continue;
     check(found != into.end() && found->tensor.type() == saved.tensor.type(),
           "[train] expected a checkpoint of the strategy {}, got one with '{}' of {}", strategy().name(), saved.name,
           to_string(saved.tensor.type()));

@@ -1,6 +1,7 @@
 #include "starling/train/workers/leader_line.h"
 
 #include "starling/base/error.h"
+#include "starling/base/make_thread.h"
 
 namespace starling::train {
 namespace {
@@ -39,7 +40,7 @@ ps::Message ControlCall::call(Control what, std::vector<ps::Bytes> parts) {
 
 LeaderLine::LeaderLine(std::shared_ptr<ps::Wire> wire, const LeaderLineOptions& options)
     : options_(options), asks_(wire, options), tells_(wire, options), beats_(wire, options) {
-  if (options.heartbeat.count() > 0) heart_ = std::thread([this] { beat(); });
+  if (options.heartbeat.count() > 0) heart_ = make_thread(thread_context().inherited(), [this] { beat(); });
 }
 
 LeaderLine::~LeaderLine() {

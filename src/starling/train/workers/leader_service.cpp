@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "starling/base/error.h"
+#include "starling/base/make_thread.h"
 #include "starling/base/parallel.h"
 #include "starling/data/formats/host_bytes.h"
 #include "starling/tensor/bytes.h"
@@ -51,7 +52,7 @@ LeaderService::LeaderService(std::shared_ptr<ps::Wire> wire, PortionQueue& queue
       options_(options),
       socket_(wire_->listen(options.address, kMostControl)),
       heard_(static_cast<std::size_t>(options.workers)) {
-  thread_ = std::thread([this] { serve(); });
+  thread_ = make_thread(thread_context().inherited(), [this] { serve(); });
 }
 
 LeaderService::~LeaderService() {

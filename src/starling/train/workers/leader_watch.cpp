@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "starling/base/make_thread.h"
+
 namespace starling::train {
 
 namespace {
@@ -18,7 +20,7 @@ LeaderLineOptions of_nobody(LeaderLineOptions options) {
 
 LeaderWatch::LeaderWatch(std::shared_ptr<dist::ps::Wire> wire, LeaderLineOptions options)
     : every_(std::max(kLeast, options.heartbeat)), call_(std::move(wire), of_nobody(std::move(options))) {
-  thread_ = std::thread([this] { watch(); });
+  thread_ = make_thread(thread_context().inherited(), [this] { watch(); });
 }
 
 LeaderWatch::~LeaderWatch() {

@@ -50,6 +50,33 @@ TEST(ServerWorker, ThatSettlesBeforeItsFirstStepHoldsUpNoOther) {
   EXPECT_EQ(fetches->value, 1) << "it fetches before its first step";
 }
 
+// Worker 1 was taken for lost, so that nobody waits for it, and comes back with a portion at clock 4.
+void expect_waited_for_again(bool alone) {
+  const ServerThreads servers("inproc", kNet, 2, {.clock = {.workers = 2, .bound = 1}});
+  const auto fast = servers.client(0, {.deadline = milliseconds(20'000)});
+  put_all(*fast, {zeros({64})});
+  LateWorker late(servers, {.bound = 1});
+  fast->retire(1);
+  const Tensor one = full({64}, 1.0), into = empty({64}), other = empty({64});
+  const auto step = [&](std::int64_t clock) { return fast->push_pull(0, one, into, {.clock = clock}); };
+  for (int clock = 0; clock < 4; ++clock) fast->wait(step(clock));
+  (*late).take_portion(3, alone);
+  (*late).before_step(4);
+  fast->wait(step(4));
+  const auto blocked = step(5);
+  fast->wait(fast->pull(0, other, 0));  // answered after it, if at all
+  EXPECT_EQ(fast->done(blocked), !alone) << "weights of clock 6, with worker 1 at 4";
+  const NamedTensor gradients[] = {{"w", one}};
+  GradientStep made{.step = 4, .weight = 1, .gradients = gradients};
+  (*late).exchange(made);
+  fast->wait(blocked);
+  fast->wait(fast->pull(0, other, 6));
+  EXPECT_EQ(other.data<float>()[0], 7) << "its push counts";
+}
+
+TEST(ServerWorker, ThatWasTakenForLostIsWaitedForAgainOnceItComesBack) { expect_waited_for_again(true); }
+TEST(ServerWorker, ControlWithoutJoiningNobodyWaitsForIt) { expect_waited_for_again(false); }
+
 // One worker of two layers, whose gradients are the number of the step, from 1 on.
 class Rhythms {
  public:

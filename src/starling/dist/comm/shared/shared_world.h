@@ -44,7 +44,8 @@ class SharedWorld {
   int size() const { return static_cast<int>(block_.world); }
   // Address of an offset, which may lie outside the mapping where the reach is the process.
   std::byte* at(std::uint64_t offset) const {
-    return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(mapping_->data()) + offset);
+    const auto address = reinterpret_cast<std::uintptr_t>(mapping_->data()) + offset;
+    return reinterpret_cast<std::byte*>(address);  // NOLINT(performance-no-int-to-ptr): no sum of pointers leaves it
   }
   std::uint64_t offset_of(const void* data) const {
     return reinterpret_cast<std::uintptr_t>(data) - reinterpret_cast<std::uintptr_t>(mapping_->data());
