@@ -9,7 +9,10 @@
 #include "starling/dist/comm/comm_scope.h"
 #include "starling/ops/api/comm.h"
 #include "starling/ops/api/messages.h"
+#include "starling/ops/def/apply.h"
 #include "starling/ops/def/comm_world.h"
+#include "starling/ops/def/halo.h"
+#include "starling/ops/def/registry.h"
 #include "starling/starling.h"
 
 namespace starling::collective_gradients {
@@ -37,6 +40,15 @@ inline Tensor passed_on(const Tensor& x) {
   return add(y, send_to(x, {.to = next}));
 }
 
+// Rows that four windows look at, some of them outside, and back: a rank has rows of both neighbours, or none.
+inline op::HaloAttrs windows_of(int rank, int ranks) {
+  return {.size = 7, .windows = 4, .stride = 2, .before = 2, .extent = 5, .fill = 0.5, .rank = rank, .ranks = ranks};
+}
+inline Tensor with_borders(const Tensor& x, const char* op) {
+  const CommWorld& world = current_world();
+  return apply1(find_op(op), {x}, windows_of(world.rank, world.ranks));
+}
+
 inline const Case kCases[] = {
     {"all_reduce_sum", [](const Tensor& x) { return reduced(x, "sum"); }},
     {"all_reduce_mean", [](const Tensor& x) { return reduced(x, "mean"); }},
@@ -54,6 +66,10 @@ inline const Case kCases[] = {
     {"reduce_scatter_mean", [](const Tensor& x) { return reduce_scatter(x, {.reduce = Symbol("mean")}); },
      [](int, int) { return 5; }},
     {"send_and_receive", passed_on},
+    {"halo_uneven", [](const Tensor& x) { return with_borders(x, "halo"); },
+     [](int rank, int ranks) { return op::rows_stored(windows_of(rank, ranks), rank).size; }},
+    {"halo_add_uneven", [](const Tensor& x) { return with_borders(x, "halo_add"); },
+     [](int rank, int ranks) { return op::rows_seen(windows_of(rank, ranks), rank).size; }},
     {"all_to_all", [](const Tensor& x) { return all_to_all(x); }, [](int, int ranks) { return 2 * ranks; }},
 };
 

@@ -44,6 +44,16 @@ const Picture kPictures[] = {
                 Conv2d({.in = 4, .out = 4, .kernel = {4, 3}, .stride = {2, 1}, .padding = {5, 1}, .dilation = {3, 1}}))
            .add("d", Conv2d({.in = 4, .out = 2, .groups = 2, .dilation = 1}));
      }},
+    {"transposed",
+     {2, 2, 7, 4},
+     [] {
+       return Sequential()
+           .add("a", Conv2d({.in = 2, .out = 3, .padding = 1}))
+           .add("b", nn::ConvTranspose2d({.in = 3, .out = 4, .kernel = 3, .padding = 1, .output_padding = 1}))
+           .add("c", Tanh())
+           .add("d", nn::ConvTranspose2d({.in = 4, .out = 2, .kernel = 2, .stride = 3, .groups = 2, .bias = false}))
+           .add("e", Conv2d({.in = 2, .out = 2}));
+     }},
     {"largest_elements",
      {2, 3, 27, 9},
      [] {

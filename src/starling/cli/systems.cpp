@@ -37,8 +37,9 @@ constexpr System kSystems[] = {
     {.name = "cots_hpc",
      .title = "COTS HPC",
      .known_for = "networks of billions of weights cut over the GPUs of few machines (model parallelism)",
-     .here = "layers of local receptive fields cut over workers, each of which stores its filters and its rows of every "
-             "activation; borders alone are exchanged (layout: cots)",
+     .here =
+         "layers of local receptive fields cut over workers, each of which stores its filters and its rows of every "
+         "activation; borders alone are exchanged (layout: cots)",
      .missing = "several GPUs",
      .proof = "LayoutLaws.OfFiltersOfTheirOwnOnlyTheBordersCross",
      .command = "starling train examples/systems/cots_hpc.yaml"},
