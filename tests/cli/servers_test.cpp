@@ -134,6 +134,30 @@ TEST_F(CliServers, AKilledWorkersPortionsOfAnEvaluationAreMadeByOthers) {
             counters.at("procedure.evaluations").get<double>() * 48 * counters.at("servers.keys").get<double>());
   EXPECT_EQ(counters.at("procedure.bytes"), 0);
 }
+// A group is one worker to leader and servers: with a member it loses all, and the other group makes its portions.
+TEST_F(CliServers, AKilledMemberEndsItsGroupAndNothingElse) {
+  const std::string topology = "{worker_groups: 2, workers_per_group: 2, server_groups: 1, servers_per_group: 2}";
+  const std::string set = "--set distribute.servers=0 --set distribute.topology='" + topology +
+                          "' --set distribute.heartbeat=0.2 --set train.epochs=20 --set distribute.slow=[20,20,20,20]";
+  Launched launched(folder_.path(), "-n 4 " + told("member", set));
+  const auto evaluated = [&] { return has(file_text(in("member") / "log.jsonl"), "\"eval\""); };
+  ASSERT_TRUE(comes_true(evaluated, 60s)) << launched.log();
+  send(launched.rank(3), SIGKILL);
+  EXPECT_EQ(launched.wait(120s), 0) << launched.log();
+  EXPECT_TRUE(has(launched.log(), "worker 3, rank 3 (pid")) << launched.log();
+  EXPECT_TRUE(has(launched.log(), "group 1 is lost")) << launched.log();
+  const auto ended = summary("member");
+  EXPECT_EQ(ended.at("steps"), 20 * 4);
+  const auto& counters = ended.at("ranks").at(0).at("counters");
+  EXPECT_EQ(counters.at("servers.portions").get<double>(), 20 * 4 * 2 * counters.at("servers.keys").get<double>());
+}
+TEST_F(CliServers, GroupsOfProcessesEndInTheBitsOfGroupsOfThreads) {
+  const std::string set =
+      "--set distribute.servers=0 --set distribute.topology='{workers_per_group: 2, server_groups: 1, "
+      "servers_per_group: 2}'";
+  EXPECT_EQ(hash_after("starling launch -n 2 " + told("processes", set), "processes"),
+            hash_after("starling train " + told("threads", set), "threads"));
+}
 TEST_F(CliServers, AKilledServersBackupGoesOn) {
   kill_rank("replaced", 4, "server 1, rank 4 (pid", "--set distribute.server_backups=true");
 }

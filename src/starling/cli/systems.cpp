@@ -106,17 +106,17 @@ constexpr System kSystems[] = {
     {.name = "mxnet",
      .title = "MXNet",
      .known_for = "imperative and symbolic programs, a dependency engine, the two-level KVStore",
-     .here = "the same code eagerly and compiled; the KVStore's dist_sync and dist_async (sync_server, async), with "
-             "row-sparse pushes",
-     .missing = "the KVStore's level inside a host, several GPUs",
-     .proof = "ServersJob.SyncServerLearnsWhatAllReduceDoes",
+     .here = "the same code eagerly and compiled; the KVStore's dist_sync and dist_async (kvstore), in two levels with "
+             "groups of workers, and with row-sparse pushes without",
+     .missing = "several GPUs",
+     .proof = "ServerGroups.ServersReceiveOnePushOfAGroup",
      .command = "starling train examples/systems/mxnet.yaml"},
     {.name = "nexus",
      .title = "Nexus",
      .known_for = "aggregation on the host before the server, a versioned cache, layers updated at their own rhythm",
-     .here = "layers whose gradients are added up and sent to the servers at their own rhythm (nexus); weights travel "
-             "back if their version has changed",
-     .missing = "aggregation on the host before the server, a cache of weights that the workers of a host share",
+     .here = "layers whose gradients are added up and sent to the servers at their own rhythm (nexus), of the workers "
+             "of a host together if they are a group; weights travel back if their version has changed",
+     .missing = "a cache of weights that the workers of a host share",
      .proof = "ServerWorker.PushesEachLayerAtItsRhythmAndLosesNothing",
      .command = "starling train examples/systems/nexus.yaml"},
     {.name = "petuum",
@@ -155,10 +155,10 @@ constexpr System kSystems[] = {
     {.name = "singa",
      .title = "Apache SINGA",
      .known_for = "worker and server groups: Sandblaster, AllReduce, Downpour and Hogwild as four topologies",
-     .here = "the topologies AllReduce, Hogwild (--set distribute.strategy=hogwild) and, with one group of servers, "
-             "Sandblaster (sync_server) and Downpour (async); partitions of a layer (layouts singa_batch, "
-             "singa_feature, singa_hybrid)",
-     .missing = "several groups of workers and of servers in one job",
+     .here = "the topologies AllReduce, Hogwild (--set distribute.strategy=hogwild) and, with a group of servers, "
+             "Sandblaster (one group of workers) and Downpour (several: strategy async with topology); partitions of a "
+             "layer (layouts singa_batch, singa_feature, singa_hybrid)",
+     .missing = "several groups of servers in one job",
      .proof = "Hogwild.AllRanksShareOneMemoryAndSendNothing",
      .command = "starling train examples/systems/singa.yaml"},
     {.name = "sparknet",

@@ -173,6 +173,18 @@ void World::report_progress() const {
   if (comm && comm->pulse() != nullptr) comm->pulse()->progress();
 }
 
+std::shared_ptr<Comm> World::part(const dist::RankInfo& place, const std::string& name,
+                                  const WorldOptions& options) const {
+  dist::ConnectOptions how;
+  how.epoch = epoch;
+  how.join_deadline = options.join_deadline;
+  how.call_deadline = options.deadline;
+  how.checking = options.checking;
+  how.stop = options.stop;
+  how.listen = ties->store->local_host();
+  return dist::connect_world(place, with_prefix(store, name), how).comm;
+}
+
 void World::report_step(std::int64_t step) const {
   if (ties == nullptr) return;
   if (comm->pulse() != nullptr) comm->pulse()->set_step(step);

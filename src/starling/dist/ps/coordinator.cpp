@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "starling/base/error.h"
+#include "starling/dist/ps/vectors.h"
 #include "starling/optim/line_search.h"
 
 namespace starling::dist::ps {

@@ -39,7 +39,7 @@ const ServerRule* server_rule(const StrategyMaker& maker) {
 }
 
 ServerWorker::ServerWorker(std::shared_ptr<Comm> comm, std::string name, const ServerRule& rule)
-    : RankStrategy(std::move(comm)), kind_(std::move(name)), rule_(rule) {
+    : ServedStrategy(std::move(comm)), kind_(std::move(name)), rule_(rule) {
   check(world() == 1, "[{}] expected a communicator of this worker alone, got one of {} ranks", kind_, world());
 }
 

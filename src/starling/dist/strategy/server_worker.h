@@ -1,7 +1,7 @@
 #pragma once
 
 #include "starling/dist/ps/client.h"
-#include "starling/dist/strategy/server_rule.h"
+#include "starling/dist/strategy/served_strategy.h"
 
 namespace starling::dist {
 
@@ -9,22 +9,18 @@ namespace starling::dist {
 // share goes through the servers, which hold the model and run the optimizer. Before a step it reads the weights at its
 // clock, which may wait for others as the rule says, and after it pushes its gradients. The clock is the number of the
 // step as the trainer counts them for this worker alone. Gradients that are not finite are not pushed.
-class ServerWorker final : public RankStrategy {
+class ServerWorker final : public ServedStrategy {
  public:
   ServerWorker(std::shared_ptr<Comm> comm, std::string name, const ServerRule& rule);
 
   // How begin() connects with the servers, whose tensors are the weights, in their order.
   using Connect = std::function<std::unique_ptr<ps::Client>(const TrainedState& state)>;
   void connect_by(Connect connect) { connect_ = std::move(connect); }
-  const ServerRule& rule() const { return rule_; }
+  const ServerRule& rule() const override { return rule_; }
   ps::Client& client() const { return *client_; }
 
-  // The next step is made of this portion of the data, which the servers take once, whoever makes it. alone: others may
-  // have pushed it, or will make what was kept back so far: it is not added to that, which is pushed first. The worker
-  // may have been retired, too: it joins again at its next step.
-  void take_portion(std::int64_t portion, bool alone);
-  // Gradients of steps are not on the servers yet.
-  bool keeps_back() const;
+  void take_portion(std::int64_t portion, bool alone) override;
+  bool keeps_back() const override;
 
   std::string name() const override;
   void begin(const TrainedState& state) override;

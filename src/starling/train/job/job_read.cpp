@@ -155,9 +155,14 @@ void check_servers(const DistributeJob& job, const ConfigNode& section) {
     node.at("server_backups")
         .refuse("at least 2 servers, of which each is the backup of another", std::to_string(job.server_count()));
   if (!needs || !job.topology) return;
-  if (job.topology->worker_groups > 1 || job.topology->server_groups > 1)
-    place.refuse(fmt::format("one group of workers and one of servers with {}", job.strategy.name),
+  const auto rule = *dist::server_rule(job.strategy.make());
+  if (job.topology->server_groups > 1)
+    place.refuse(fmt::format("one group of servers with {}", job.strategy.name), job.topology->describe());
+  if (job.topology->workers_per_group > 1 && rule.procedure)
+    place.refuse(fmt::format("workers_per_group: 1 with {}, whose portions go to single workers", job.strategy.name),
                  job.topology->describe());
+  if (!job.topology->codec.none())
+    place.refuse(fmt::format("no codec inside groups with {}", job.strategy.name), "one");
 }
 
 // Checks what workers that train by themselves, each with the servers alone, cannot be combined with.

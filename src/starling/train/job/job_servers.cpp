@@ -18,10 +18,11 @@
 #include "starling/dist/launch/socket.h"
 #include "starling/dist/ps/norm_rule.h"
 #include "starling/dist/ps/server.h"
-#include "starling/dist/strategy/server_worker.h"
+#include "starling/dist/strategy/group_worker.h"
 #include "starling/train/job/job_error.h"
 #include "starling/train/job/job_ranks.h"
 #include "starling/train/job/job_worker.h"
+#include "starling/train/workers/group_line.h"
 #include "starling/train/workers/leader_watch.h"
 #include "starling/train/workers/worker_pool.h"
 
@@ -45,6 +46,10 @@ int threads_of_each(const Job& job, int workers_here) {
 
 dist::ServerRule rule_of(const Job& job) { return *dist::server_rule(job.distribute.strategy.make()); }
 
+int members_of(const Job& job) {
+  return job.distribute.topology ? static_cast<int>(job.distribute.topology->workers_per_group) : 1;
+}
+
 int servers_of(const Job& job) { return static_cast<int>(job.distribute.server_count()); }
 
 // Addresses, secret and counts by which leader, workers and servers of a job meet.
@@ -53,7 +58,9 @@ struct Meeting {
   std::string secret{};
   std::string leader{};  // address of its service
   std::vector<ps::ServerInfo> servers{};
-  int workers = 1;
+  int workers = 1;  // of all groups
+  int members = 1;  // workers of a group, which is one worker to leader and servers
+  int groups() const { return workers / members; }
   std::function<bool()> stop{};  // true once the job cannot go on; null: never
 
   bool stopped() const { return stop && stop(); }
@@ -78,7 +85,7 @@ ps::ServerOptions server_options(const Job& job, const Meeting& meeting, int ind
           .name = fmt::format("server {}", index),
           .address = std::move(address),
           .optimizer = job.optimizer.kind.make(),
-          .clock = rule_of(job).clock(meeting.workers),
+          .clock = rule_of(job).clock(meeting.groups()),
           .secret = meeting.secret};
 }
 
@@ -99,14 +106,16 @@ ps::ServerOptions backup_options(const Job& job, const Meeting& meeting, int ind
 // The server whose backup lies beside server `index`.
 int backed_by(int index, int servers) { return (index + servers - 1) % servers; }
 
+// Client of a worker or of a group; -1: of the leader.
 std::unique_ptr<ps::Client> connect(const Job& job, const Meeting& meeting, int worker,
                                     const std::vector<ps::ServedTensor>& tensors) {
-  ps::ClientOptions how{.worker = worker,
-                        .name = worker < 0 ? "leader" : fmt::format("worker {}", worker),
-                        .servers = meeting.servers,
-                        .secret = meeting.secret,
-                        .silence = patience(job),
-                        .stop = meeting.stop};
+  ps::ClientOptions how{
+      .worker = worker,
+      .name = worker < 0 ? "leader" : fmt::format("{} {}", meeting.members > 1 ? "group" : "worker", worker),
+      .servers = meeting.servers,
+      .secret = meeting.secret,
+      .silence = patience(job),
+      .stop = meeting.stop};
   if (job.distribute.deadline > 0) how.deadline = milliseconds_of(job.distribute.deadline);
   return std::make_unique<ps::Client>(meeting.wire, ps::KeyTable(tensors, static_cast<int>(meeting.servers.size())),
                                       how);
@@ -118,7 +127,8 @@ std::shared_ptr<WorkerPool> make_pool(
   WorkerPoolOptions how;
   how.strategy = job.distribute.strategy.name;
   how.rule = rule_of(job);
-  how.workers = meeting.workers;
+  how.workers = meeting.groups();
+  how.members = meeting.members;
   how.wire = meeting.wire;
   how.address = std::move(address);
   how.heartbeat = milliseconds_of(job.distribute.heartbeat);
@@ -129,17 +139,51 @@ std::shared_ptr<WorkerPool> make_pool(
   return std::make_shared<WorkerPool>(std::move(how));
 }
 
-// The worker's strategy, on a communicator of its own; it connects with the servers once it knows its tensors.
-WorkerSetup worker_setup(const Job& job, const Meeting& meeting, int worker, int threads) {
+// The strategy of a worker, or of member 0 of a group, on a communicator of its own; it connects with the servers once
+// it knows its tensors.
+std::shared_ptr<dist::ServerWorker> server_worker(const Job& job, const Meeting& meeting, int number) {
   std::shared_ptr<Comm> alone = std::move(make_thread_comms(1, {}).front());
-  const auto strategy = std::dynamic_pointer_cast<dist::ServerWorker>(job.distribute.strategy.make()(alone));
-  strategy->connect_by([&job, &meeting, worker](const dist::TrainedState& state) {
-    return connect(job, meeting, worker, tensors_of(job, state));
+  auto strategy = std::dynamic_pointer_cast<dist::ServerWorker>(job.distribute.strategy.make()(alone));
+  strategy->connect_by([&job, &meeting, number](const dist::TrainedState& state) {
+    return connect(job, meeting, number, tensors_of(job, state));
   });
-  return {.workers = meeting.workers,
-          .strategy = strategy,
-          .line = std::make_shared<LeaderLine>(meeting.wire, line_options(job, meeting, worker)),
-          .threads = threads};
+  return strategy;
+}
+
+// Communicators of a group's members, for their training threads and for their loaders'.
+struct GroupComms {
+  std::shared_ptr<Comm> work{}, asks{};
+};
+
+// Groups of threads, by worker.
+std::vector<GroupComms> group_comms(const Job& job, const Meeting& meeting) {
+  std::vector<GroupComms> all(static_cast<std::size_t>(meeting.workers));
+  if (meeting.members == 1) return all;
+  ThreadWorldOptions how;
+  if (job.distribute.deadline > 0) how.deadline = milliseconds_of(job.distribute.deadline);
+  for (std::size_t first = 0; first < all.size(); first += static_cast<std::size_t>(meeting.members)) {
+    auto work = make_thread_comms(meeting.members, how), asks = make_thread_comms(meeting.members, how);
+    for (std::size_t m = 0; m < work.size(); ++m) all[first + m] = {std::move(work[m]), std::move(asks[m])};
+  }
+  return all;
+}
+
+WorkerSetup worker_setup(const Job& job, const Meeting& meeting, int worker, int threads, const GroupComms& comms) {
+  auto line = std::make_shared<DirectLine>(meeting.wire, line_options(job, meeting, worker));
+  WorkerSetup made{.workers = meeting.workers, .threads = threads};
+  if (meeting.members == 1) {
+    made.strategy = server_worker(job, meeting, worker);
+    made.line = std::move(line);
+    return made;
+  }
+  const int group = worker / meeting.members;
+  std::shared_ptr<Comm> alone = std::move(make_thread_comms(1, {}).front());
+  made.strategy = std::make_shared<dist::GroupWorker>(
+      alone, comms.work, comms.work->rank() == 0 ? server_worker(job, meeting, group) : nullptr,
+      job.distribute.strategy.name, rule_of(job));
+  made.line = std::make_shared<GroupLine>(
+      GroupLineOptions{.group = group, .leader = std::move(line), .asks = comms.asks, .tells = comms.work});
+  return made;
 }
 
 // Runs one worker; what ends it early is told to the leader, who decides what it means for the run.
@@ -218,6 +262,7 @@ class ServedProcess {
   ServedProcess(const Job& job, const TrainOptions& options, const Processes& others)
       : job_(job), options_(options), others_(others) {
     meeting_.workers = workers_among(job, others.comm->size());
+    meeting_.members = members_of(job);
     meeting_.stop = [&others] { return !others.finding().empty(); };
     others.take_role(role_of(rank(), meeting_.workers), false);
     meeting_.secret = dist::read_secret();
@@ -270,8 +315,16 @@ class ServedProcess {
     others_.take_role(role_of(rank(), meeting_.workers), is_spare(job_, rank(), meeting_.workers));
   }
 
+  GroupComms group_comms() const {
+    if (meeting_.members == 1) return {};
+    const int member = rank() % meeting_.members;
+    const std::string name = fmt::format("group {}", rank() / meeting_.members);
+    return {others_.part(name + " work", member, meeting_.members),
+            others_.part(name + " asks", member, meeting_.members)};
+  }
+
   void work(const JobData& data, std::shared_ptr<SharedBuffers> buffers = nullptr) {
-    WorkerSetup setup = worker_setup(job_, meeting_, rank(), threads());
+    WorkerSetup setup = worker_setup(job_, meeting_, rank(), threads(), group_comms());
     setup.buffers = std::move(buffers);
     setup.stepped = others_.stepped;
     run_worker(job_, data, setup);
@@ -353,7 +406,8 @@ std::string role_of(int rank, int workers) {
 
 bool is_spare(const Job& job, int rank, int workers) {
   if (rank >= workers) return job.distribute.server_backups;
-  return rank > 0 && rule_of(job).goes_on();
+  const bool others = members_of(job) == 1 || workers > members_of(job);  // groups
+  return rank > 0 && rule_of(job).goes_on() && others;
 }
 
 std::vector<ps::ServedTensor> tensors_of(const Job& job, const dist::TrainedState& state) {
@@ -371,8 +425,10 @@ int workers_among(const Job& job, int ranks) {
 }
 
 TrainResult train_with_servers(const Job& job, const TrainOptions& options) {
-  Meeting meeting{
-      .wire = ps::make_wire(), .leader = "inproc://leader", .workers = static_cast<int>(job.distribute.workers)};
+  Meeting meeting{.wire = ps::make_wire(),
+                  .leader = "inproc://leader",
+                  .workers = static_cast<int>(job.distribute.workers),
+                  .members = members_of(job)};
   const JobData data = load_job_data(job);
   const int threads = threads_of_each(job, meeting.workers);
   const auto buffers = std::make_shared<SharedBuffers>();
@@ -383,10 +439,11 @@ TrainResult train_with_servers(const Job& job, const TrainOptions& options) {
     return connect(job, meeting, -1, tensors);
   });
   std::vector<std::thread> workers;
+  const std::vector<GroupComms> comms = group_comms(job, meeting);
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(meeting.workers));
   const auto run = [&](int worker) {
     try {
-      WorkerSetup setup = worker_setup(job, meeting, worker, threads);
+      WorkerSetup setup = worker_setup(job, meeting, worker, threads, comms[static_cast<std::size_t>(worker)]);
       if (worker == 0) setup.buffers = buffers;
       run_worker(job, data, setup);
     } catch (...) {

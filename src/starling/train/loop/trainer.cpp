@@ -120,7 +120,7 @@ struct Trainer::Parts {
   FitResult work(const std::shared_ptr<const Dataset>& data, LoaderOptions loader) {
     check(data != nullptr,
           "[Trainer] expected data that can be asked by number for a worker, got shards without an index");
-    auto* const served = dynamic_cast<dist::ServerWorker*>(&link->strategy());
+    auto* const served = dynamic_cast<dist::ServedStrategy*>(&link->strategy());
     check(served != nullptr, "[Trainer] expected a strategy over servers for a worker, got {}",
           link->strategy().name());
     loader.ranks = options.workers;

@@ -66,6 +66,8 @@ Processes join_processes(const dist::ProcessFlags& flags, const JoinOptions& opt
               [world](const std::string& role, bool spare) {
                 if (world->heart) world->heart->take_role(role, spare);
               },
+          .part = [world, how](const std::string& name, int rank,
+                               int size) { return world->part({.rank = rank, .world = size}, name, how); },
           .finding = [world] { return world->heart ? world->heart->finding() : ""; }};
 }
 

@@ -27,6 +27,9 @@ struct Processes {
   // Tells the supervision what this process is for the others: its name in messages ("server 1"), and whether they go
   // on without it.
   std::function<void(const std::string& role, bool spare)> take_role{};
+  // Communicator of some of the ranks, which all call this with the same name: independent of the world's, so that what
+  // breaks it breaks nothing else, and unsupervised. Blocks until they have met.
+  std::function<std::shared_ptr<Comm>(const std::string& name, int rank, int size)> part{};
   std::function<std::string()> finding{};  // text of the supervision's finding; empty: none so far
 };
 

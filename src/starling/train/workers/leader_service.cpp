@@ -51,7 +51,8 @@ LeaderService::LeaderService(std::shared_ptr<ps::Wire> wire, PortionQueue& queue
       queue_(queue),
       options_(options),
       socket_(wire_->listen(options.address, kMostControl)),
-      heard_(static_cast<std::size_t>(options.workers)) {
+      heard_(static_cast<std::size_t>(options.workers * options.members)),
+      lost_(static_cast<std::size_t>(options.workers)) {
   thread_ = make_thread(thread_context().inherited(), [this] { serve(); });
 }
 
@@ -84,7 +85,9 @@ void LeaderService::answer(const ps::Header& header, const std::string& peer, st
 }
 
 bool LeaderService::answer_next(const ps::Header& header, const std::string& peer, bool even_later) {
-  const PortionAnswer found = queue_.next(static_cast<int>(header.worker));
+  const int worker = group(header.worker);
+  const bool over = lost_[static_cast<std::size_t>(worker)];
+  const PortionAnswer found = over ? PortionAnswer{.kind = PortionAnswer::Kind::end} : queue_.next(worker);
   if (found.kind == PortionAnswer::Kind::later && !even_later) return false;
   answer(header, peer, {bytes_of_value(found)});
   return true;
@@ -101,7 +104,7 @@ void LeaderService::take(const ps::Message& message, const std::string& peer) {
   const ps::Header& header = message.header;
   if (header.verb != ps::Verb::control) return;
   if (header.worker >= heard_.size()) return answer(header, peer);  // a server that asks whether the leader lives
-  const auto worker = static_cast<int>(header.worker);
+  const int worker = group(header.worker);
   heard_[header.worker] = Clock::now();
   const auto text = [&] { return std::string(message.parts.empty() ? "" : ps::text_of(message.parts[0])); };
   switch (static_cast<Control>(header.slot)) {
@@ -129,12 +132,19 @@ void LeaderService::take(const ps::Message& message, const std::string& peer) {
       queue_.leave(worker, text());
       heard_[header.worker] = {};
       return answer(header, peer);
-    case Control::failed:
-      queue_.lose(worker, text());
-      heard_[header.worker] = {};
+    case Control::failed: lose(header.worker, text()); return answer(header, peer);
+    case Control::alive:
+      if (lost_[static_cast<std::size_t>(worker)]) return answer(header, peer, {ps::bytes_of_text("lost")});
       return answer(header, peer);
-    case Control::alive: return answer(header, peer);
   }
+}
+
+// A worker that is none of a group may come back.
+void LeaderService::lose(std::size_t worker, const std::string& why) {
+  heard_[worker] = {};
+  const int own = group(worker);
+  if (options_.members > 1) lost_[static_cast<std::size_t>(own)] = true;
+  queue_.lose(own, why);
 }
 
 void LeaderService::watch() {
@@ -143,8 +153,7 @@ void LeaderService::watch() {
   for (std::size_t worker = 0; worker < heard_.size(); ++worker) {
     if (heard_[worker] == Clock::time_point{} || now - heard_[worker] < options_.silence) continue;
     const double seconds = std::chrono::duration<double>(now - heard_[worker]).count();
-    heard_[worker] = {};
-    queue_.lose(static_cast<int>(worker), fmt::format("it has been silent for {:.1f} s", seconds));
+    lose(worker, fmt::format("it has been silent for {:.1f} s", seconds));
   }
 }
 

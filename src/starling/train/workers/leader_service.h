@@ -27,7 +27,8 @@ class LeaderService {
  public:
   struct Options {
     std::string address{};  // to listen on; see ps/wire.h
-    int workers = 1;
+    int workers = 1;        // of the queue
+    int members = 1;        // of each of them, if they are groups: a group that has lost one is lost for good
     std::chrono::milliseconds silence{6000};  // of a worker that is lost then; 0: nobody is watched
   };
   LeaderService(std::shared_ptr<dist::ps::Wire> wire, PortionQueue& queue, const Options& options);
@@ -52,13 +53,16 @@ class LeaderService {
   void answer(const dist::ps::Header& header, const std::string& peer, std::vector<dist::ps::Bytes> parts = {});
   void answer_waiting();
   void watch();
+  int group(std::size_t worker) const { return static_cast<int>(worker) / options_.members; }
+  void lose(std::size_t worker, const std::string& why);
 
   std::shared_ptr<dist::ps::Wire> wire_;
   PortionQueue& queue_;
   Options options_;
   std::unique_ptr<dist::ps::Socket> socket_;
   std::vector<Waiting> waiting_;          // workers that asked for a portion and got none yet
-  std::vector<Clock::time_point> heard_;  // by worker; zero: never
+  std::vector<Clock::time_point> heard_;  // by worker, of all groups; zero: never
+  std::vector<bool> lost_;                // by group
   std::mutex mutex_;
   std::vector<dist::ps::Bytes> start_;  // empty: the run has not begun
   std::atomic<bool> stop_{false};

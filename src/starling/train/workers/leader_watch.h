@@ -5,7 +5,7 @@
 #include <mutex>
 #include <thread>
 
-#include "starling/train/workers/leader_line.h"
+#include "starling/train/workers/direct_line.h"
 
 namespace starling::train {
 

@@ -71,7 +71,7 @@ class WorkerLoop {
 
   void portion(const Batch& batch) {
     const auto [lr, clock, alone] = parts_.line.terms(batch.portion);
-    parts_.strategy.take_portion(batch.portion, alone);
+    parts_.strategy.take_portion(parts_.line.told_as(batch.portion), alone);
     acknowledge();
     clock_ = std::max(clock_, was_idle_ || alone ? clock : 0);  // nobody waits for one that comes back
     was_idle_ = false;
@@ -89,13 +89,14 @@ class WorkerLoop {
     stats_.samples += result.rows;
     stats_.left_out += batch.size - result.rows;
     count_exchanges();
-    PortionNote note{.portion = batch.portion, .rows = result.rows, .clock = clock_, .stats = stats_};
+    PortionNote note{
+        .portion = parts_.line.told_as(batch.portion), .rows = result.rows, .clock = clock_, .stats = stats_};
     const bool finite = std::isfinite(result.loss);
     if (!finite) note.not_finite = StepNote::kLoss;
     if (finite && result.skipped) note.not_finite = StepNote::kGradients;
     if (finite) note.weight = result.weight;
     if (finite) note.loss = result.loss * result.weight;
-    notes_.push_back(note);
+    notes_.push_back(parts_.line.whole(note));
     acknowledge();
   }
 
@@ -138,7 +139,12 @@ void work_for_leader(const WorkerParts& parts,
     data::DataPosition start;
     if (!loop.begin(start)) return;
     const std::unique_ptr<Loader> loader = make(start);
-    loop.run(*loader);
+    try {
+      loop.run(*loader);
+    } catch (const std::exception& error) {
+      parts.line.failed(error.what());  // before the loader ends: it may wait for others
+      throw;
+    }
   } catch (const std::exception& error) {
     parts.line.failed(error.what());
     throw;

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "starling/data/loading/loader.h"
-#include "starling/dist/strategy/server_worker.h"
+#include "starling/dist/strategy/served_strategy.h"
 #include "starling/train/loop/step_programs.h"
 #include "starling/train/workers/leader_line.h"
 #include "starling/train/workers/shared_buffers.h"
@@ -16,7 +16,7 @@ struct WorkerParts {
   nn::Module& net;
   optim::Optimizer& optimizer;
   StepPrograms& programs;
-  dist::ServerWorker& strategy;
+  dist::ServedStrategy& strategy;
   LeaderLine& line;
   SharedBuffers* buffers = nullptr;  // of the first worker, where the leader reads them; else null
   std::int64_t seed = 1;

@@ -38,7 +38,10 @@ WorkerPool::WorkerPool(WorkerPoolOptions options)
               .warm = options_.rule.warm,
               .duplicate = options_.rule.procedure.has_value()}),
       service_(options_.wire, queue_,
-               {.address = options_.address, .workers = options_.workers, .silence = silence(options_)}) {}
+               {.address = options_.address,
+                .workers = options_.workers,
+                .members = options_.members,
+                .silence = silence(options_)}) {}
 
 WorkerPool::~WorkerPool() { close(); }
 
@@ -99,13 +102,14 @@ WorkerPool::Step WorkerPool::iterate() {
 // A strategy that waits for every worker fails at once when one is lost; others go on.
 void WorkerPool::notice_losses() {
   if (stopped()) fail("[train] stopped while waiting for workers");
+  const char* const unit = options_.members > 1 ? "group" : "worker";
   for (const auto& [worker, why] : queue_.take_lost()) {
     check(options_.rule.goes_on(),
-          "[train] expected all {} workers of {}, which waits for each of them, got worker {} lost: {}",
-          options_.workers, options_.strategy, worker, why);
-    check(queue_.alive() > 0, "[train] expected at least one worker, got none left: worker {}: {}", worker, why);
+          "[train] expected all {} {}s of {}, which waits for each of them, got {} {} lost: {}", options_.workers, unit,
+          options_.strategy, unit, worker, why);
+    check(queue_.alive() > 0, "[train] expected at least one {}, got none left: {} {}: {}", unit, unit, worker, why);
     if (model_) model_->retire(worker);
-    notes_.push_back(fmt::format("worker {} is lost: {}; the others go on with its samples", worker, why));
+    notes_.push_back(fmt::format("{} {} is lost: {}; the others go on with its samples", unit, worker, why));
   }
   const std::int64_t moves = queue_.moves();
   const auto now = std::chrono::steady_clock::now();

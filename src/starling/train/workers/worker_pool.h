@@ -18,7 +18,8 @@ namespace starling::train {
 struct WorkerPoolOptions {
   std::string strategy{};  // name of the strategy
   dist::ServerRule rule{};
-  int workers = 1;
+  int workers = 1;  // or groups of several members
+  int members = 1;
   std::shared_ptr<dist::ps::Wire> wire{};
   std::string address{};                        // address that the leader listens on
   std::chrono::milliseconds heartbeat{2000};    // of workers; 0: nobody is watched

@@ -1,4 +1,4 @@
-#include "starling/train/workers/leader_line.h"
+#include "starling/train/workers/direct_line.h"
 
 #include "starling/base/error.h"
 #include "starling/base/make_thread.h"
@@ -38,12 +38,12 @@ ps::Message ControlCall::call(Control what, std::vector<ps::Bytes> parts) {
   }
 }
 
-LeaderLine::LeaderLine(std::shared_ptr<ps::Wire> wire, const LeaderLineOptions& options)
+DirectLine::DirectLine(std::shared_ptr<ps::Wire> wire, const LeaderLineOptions& options)
     : options_(options), asks_(wire, options), tells_(wire, options), beats_(wire, options) {
   if (options.heartbeat.count() > 0) heart_ = make_thread(thread_context().inherited(), [this] { beat(); });
 }
 
-LeaderLine::~LeaderLine() {
+DirectLine::~DirectLine() {
   {
     const std::scoped_lock lock(mutex_);
     stop_ = true;
@@ -53,12 +53,15 @@ LeaderLine::~LeaderLine() {
 }
 
 // A leader that does not answer is found out by those who need its answer.
-void LeaderLine::beat() {
+void DirectLine::beat() {
   std::unique_lock lock(mutex_);
   while (!stopped_.wait_for(lock, options_.heartbeat, [&] { return stop_; })) {
     lock.unlock();
     try {
-      beats_.call(Control::alive);
+      if (!beats_.call(Control::alive).parts.empty()) {
+        const std::scoped_lock telling(telling_);
+        if (lost_) lost_();
+      }
     } catch (const std::exception&) {
       return;
     }
@@ -66,33 +69,49 @@ void LeaderLine::beat() {
   }
 }
 
-std::optional<RunStart> LeaderLine::join(const std::vector<Tensor>& like) {
-  while (true) {
-    const ps::Message answer = tells_.call(Control::join);
-    if (answer.parts.size() == 1) return std::nullopt;
-    if (!answer.parts.empty()) return decode_start(answer, like);
-    std::this_thread::sleep_for(kJoinEvery);
-  }
+void DirectLine::when_lost(std::function<void()> lost) {
+  const std::scoped_lock lock(telling_);
+  lost_ = std::move(lost);
 }
 
-std::optional<std::int64_t> LeaderLine::next(const std::atomic<bool>& stop) {
+DirectLine::Begun DirectLine::try_join(const std::vector<Tensor>& like, RunStart& start) {
+  const ps::Message answer = tells_.call(Control::join);
+  if (answer.parts.empty()) return Begun::not_yet;
+  if (answer.parts.size() == 1) return Begun::over;
+  start = decode_start(answer, like);
+  return Begun::begun;
+}
+
+std::optional<RunStart> DirectLine::join(const std::vector<Tensor>& like) {
+  RunStart start;
+  Begun begun = try_join(like, start);
+  for (; begun == Begun::not_yet; begun = try_join(like, start)) std::this_thread::sleep_for(kJoinEvery);
+  return begun == Begun::begun ? std::optional(std::move(start)) : std::nullopt;
+}
+
+PortionAnswer DirectLine::ask() {
+  const ps::Message message = asks_.call(Control::next);
+  const auto answer = message.parts.empty() ? std::nullopt : value_of<PortionAnswer>(message.parts[0]);
+  check(answer.has_value(), "[worker {}] expected a portion from the leader, got another message", options_.worker);
+  return *answer;
+}
+
+std::optional<std::int64_t> DirectLine::next(const std::atomic<bool>& stop) {
   while (!stop) {
-    const ps::Message message = asks_.call(Control::next);
-    const auto answer = message.parts.empty() ? std::nullopt : value_of<PortionAnswer>(message.parts[0]);
-    check(answer.has_value(), "[worker {}] expected a portion from the leader, got another message", options_.worker);
-    if (answer->kind == PortionAnswer::Kind::later) continue;
+    const PortionAnswer answer = ask();
+    if (answer.kind == PortionAnswer::Kind::later) continue;
     const std::scoped_lock lock(mutex_);
-    if (answer->kind != PortionAnswer::Kind::portion) {
-      reasons_.push_back(answer->kind);
+    if (answer.kind != PortionAnswer::Kind::portion) {
+      reasons_.push_back(answer.kind);
       return std::nullopt;
     }
-    terms_[answer->portion] = {answer->lr, answer->clock, answer->alone != 0};
-    return answer->portion;
+    terms_[answer.portion] = {answer.lr, answer.clock, answer.alone != 0};
+    return answer.portion;
   }
   return std::nullopt;
 }
 
-LeaderLine::Terms LeaderLine::terms(std::int64_t portion) {
+LeaderLine::Terms DirectLine::terms(std::int64_t portion) {
   const std::scoped_lock lock(mutex_);
   const auto found = terms_.find(portion);
   check(found != terms_.end(), "[worker {}] expected a portion that it was given, got {}", options_.worker, portion);
@@ -101,14 +120,14 @@ LeaderLine::Terms LeaderLine::terms(std::int64_t portion) {
   return terms;
 }
 
-bool LeaderLine::wanted(std::int64_t portion) {
+bool DirectLine::wanted(std::int64_t portion) {
   if (!tells_.call(Control::wanted, {bytes_of_value(portion)}).parts.empty()) return true;
   const std::scoped_lock lock(mutex_);
   terms_.erase(portion);
   return false;
 }
 
-PortionAnswer::Kind LeaderLine::why() {
+PortionAnswer::Kind DirectLine::why() {
   const std::scoped_lock lock(mutex_);
   check(!reasons_.empty(), "[worker {}] expected a reason for a batch without a portion, got none", options_.worker);
   const PortionAnswer::Kind reason = reasons_.front();
@@ -116,11 +135,11 @@ PortionAnswer::Kind LeaderLine::why() {
   return reason;
 }
 
-void LeaderLine::done(const PortionNote& note) { tells_.call(Control::done, {bytes_of_value(note)}); }
-void LeaderLine::settled() { tells_.call(Control::settled); }
-void LeaderLine::leave(const std::string& counters) { tells_.call(Control::leave, {ps::bytes_of_text(counters)}); }
+void DirectLine::done(const PortionNote& note) { tells_.call(Control::done, {bytes_of_value(note)}); }
+void DirectLine::settled() { tells_.call(Control::settled); }
+void DirectLine::leave(const std::string& counters) { tells_.call(Control::leave, {ps::bytes_of_text(counters)}); }
 
-void LeaderLine::failed(const std::string& why) {
+void DirectLine::failed(const std::string& why) {
   try {
     tells_.call(Control::failed, {ps::bytes_of_text(why.substr(0, 4096))});
   } catch (const std::exception&) {  // the leader is gone, too
