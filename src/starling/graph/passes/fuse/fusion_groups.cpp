@@ -75,7 +75,10 @@ class Grouping {
   bool begin(NodeId id) {
     const FusionKind kind = fusion_kind(graph_, id);
     const DType work = kind == FusionKind::none ? DType::i64 : work_dtype(id);
-    if (kind == FusionKind::none || (work != DType::f32 && work != DType::f64)) return false;
+    // Chains of 16-bit floats compute in f32 between their operands and results on a GPU, and run one by one elsewhere.
+    const bool halves =
+        is_half(work) && kind == FusionKind::map && graph_.node(id).device.kind == DeviceKind::cuda;
+    if (kind == FusionKind::none || (work != DType::f32 && work != DType::f64 && !halves)) return false;
     if (kind == FusionKind::map && !maps_floats(id, work)) return false;
     kind_[at(id)] = kind;
     whole_[at(id)] = kind == FusionKind::reduce ? type(graph_.node(id).in[0]).shape : shape(id);

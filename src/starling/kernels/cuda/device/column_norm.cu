@@ -40,6 +40,53 @@ __device__ __forceinline__ ThreadRows rows_of(const ColumnNorm& p, int across, b
   return {part * mine + threadIdx.x / across, end < p.rows ? end : p.rows, down, pack * 8};
 }
 
+// Eight neighbours as they are loaded. Where all images are bf16 that begin at multiples of 16 bytes (kFast) a load is one
+// access without a branch, so that several are in flight; else any kind.
+template <bool kFast>
+struct Loaded;
+template <>
+struct Loaded<true> {
+  uint4 raw;
+  __device__ static Loaded from(const Reals& x, long long i) {
+    return {*reinterpret_cast<const uint4*>(static_cast<const unsigned short*>(x.data) + i)};
+  }
+  __device__ Eight eight() const {
+    return {{low_bf16(raw.x), high_bf16(raw.x), low_bf16(raw.y), high_bf16(raw.y), low_bf16(raw.z), high_bf16(raw.z),
+             low_bf16(raw.w), high_bf16(raw.w)}};
+  }
+};
+template <>
+struct Loaded<false> {
+  Eight value;
+  __device__ static Loaded from(const Reals& x, long long i) { return {load_eight(x, i)}; }
+  __device__ Eight eight() const { return value; }
+};
+template <bool kFast>
+__device__ __forceinline__ void store(const RealsOut& to, long long i, const Eight& v) {
+  if constexpr (kFast) {
+    *reinterpret_cast<uint4*>(static_cast<unsigned short*>(to.data) + i) =
+        make_uint4(pack_bf16(v.at[0], v.at[1]), pack_bf16(v.at[2], v.at[3]), pack_bf16(v.at[4], v.at[5]),
+                   pack_bf16(v.at[6], v.at[7]));
+  } else {
+    store_eight(to, i, v);
+  }
+}
+
+// A thread's packs: loads `kAtOnce` of them before it uses the first.
+template <int kAtOnce, class Load, class Use>
+__device__ __forceinline__ void each_pack(const ThreadRows& at, int channels, Load load, Use use) {
+  const auto place = [&](long long row) { return row * channels + at.channel; };
+  long long row = at.row;
+  for (; row + (kAtOnce - 1) * at.more < at.end; row += kAtOnce * at.more) {
+    decltype(load(row)) loaded[kAtOnce];
+#pragma unroll
+    for (int u = 0; u < kAtOnce; ++u) loaded[u] = load(place(row + u * at.more));
+#pragma unroll
+    for (int u = 0; u < kAtOnce; ++u) use(loaded[u], place(row + u * at.more));
+  }
+  for (; row < at.end; row += at.more) use(load(place(row)), place(row));
+}
+
 // Sums of a block's threads for its channels, into parts [parts, 2, channels].
 __device__ __forceinline__ void write_parts(const Eight& a, const Eight& b, int across, int channels, float* parts) {
   __shared__ float shared[kThreads][17];
@@ -56,22 +103,23 @@ __device__ __forceinline__ void write_parts(const Eight& a, const Eight& b, int 
 }
 
 // Sums and sums of squares of x less its first row, so that large means lose no digits.
-__global__ void __launch_bounds__(kThreads)
+template <bool kFast>
+__global__ void __launch_bounds__(kThreads, kFast ? 4 : 3)
     moments_kernel(const __grid_constant__ ColumnNorm p, Reals x, int across, float* parts) {
   begin();
   const ThreadRows at = rows_of(p, across, true);
   const Eight base = load_eight(x, at.channel);
   Eight sum{}, squares{};
-#pragma unroll 4
-  for (long long row = at.row; row < at.end; row += at.more) {
-    const Eight v = load_eight(x, row * p.channels + at.channel);
+  const auto load = [&](long long i) { return Loaded<kFast>::from(x, i); };
+  each_pack<kFast ? 4 : 2>(at, p.channels, load, [&](const auto& loaded, long long) {
+    const Eight v = loaded.eight();
 #pragma unroll
     for (int k = 0; k < 8; ++k) {
       const float d = v.at[k] - base.at[k];
       sum.at[k] += d;
       squares.at[k] += d * d;
     }
-  }
+  });
   write_parts(sum, squares, across, p.channels, parts);
 }
 
@@ -88,7 +136,8 @@ __global__ void __launch_bounds__(1024) statistics_kernel(const __grid_constant_
   var[channel] = fmaxf((squares - sum * (sum / n)) / n, 0.f);
 }
 
-__global__ void __launch_bounds__(kThreads)
+template <bool kFast>
+__global__ void __launch_bounds__(kThreads, kFast ? 4 : 3)
     forward_kernel(const __grid_constant__ ColumnNorm p, const __grid_constant__ ColumnNormForward f, int across) {
   begin();
   const ThreadRows at = rows_of(p, across);
@@ -99,33 +148,50 @@ __global__ void __launch_bounds__(kThreads)
     scale.at[k] = (f.weight ? f.weight[c] : 1.f) / sqrtf(f.var[c] + p.eps);
     shift.at[k] = (f.bias ? f.bias[c] : 0.f) - f.mean[c] * scale.at[k];
   }
-#pragma unroll 2
-  for (long long row = at.row; row < at.end; row += at.more) {
-    const long long i = row * p.channels + at.channel;
-    Eight v = load_eight(f.x, i), more{};
-    if (f.residual.data) more = load_eight(f.residual, i);
+  const auto finish = [&](Eight v, const Eight& more, long long i) {
 #pragma unroll
     for (int k = 0; k < 8; ++k) {
       const float y = v.at[k] * scale.at[k] + shift.at[k] + more.at[k];
       v.at[k] = f.relu && y < 0 ? 0.f : y;
     }
-    store_eight(f.y, i, v);
+    store<kFast>(f.y, i, v);
+  };
+  if (!f.residual.data) {
+    const auto load = [&](long long i) { return Loaded<kFast>::from(f.x, i); };
+    each_pack<kFast ? 4 : 2>(at, p.channels, load, [&](const auto& x, long long i) { finish(x.eight(), Eight{}, i); });
+    return;
   }
+  struct Both {
+    Loaded<kFast> x, residual;
+  };
+  const auto load = [&](long long i) { return Both{Loaded<kFast>::from(f.x, i), Loaded<kFast>::from(f.residual, i)}; };
+  each_pack<kFast ? 2 : 1>(at, p.channels, load,
+               [&](const Both& both, long long i) { finish(both.x.eight(), both.residual.eight(), i); });
 }
 
-// dy, through the relu.
-__device__ __forceinline__ Eight slopes_at(const ColumnNormBackward& b, long long i) {
-  Eight g = load_eight(b.dy, i);
-  if (b.y.data) {
-    const Eight y = load_eight(b.y, i);
-#pragma unroll
-    for (int k = 0; k < 8; ++k) g.at[k] = y.at[k] > 0 ? g.at[k] : 0.f;
+// What a pass of the gradient reads, and dy through the relu.
+template <bool kFast>
+struct Slopes {
+  Loaded<kFast> dy, y, x;
+  __device__ static Slopes from(const ColumnNormBackward& b, long long i) {
+    Slopes all{};
+    all.dy = Loaded<kFast>::from(b.dy, i);
+    if (b.y.data) all.y = Loaded<kFast>::from(b.y, i);
+    all.x = Loaded<kFast>::from(b.x, i);
+    return all;
   }
-  return g;
-}
+  __device__ Eight slope(bool masked) const {
+    Eight g = dy.eight();
+    const Eight out = y.eight();
+#pragma unroll
+    for (int k = 0; k < 8; ++k) g.at[k] = !masked || out.at[k] > 0 ? g.at[k] : 0.f;
+    return g;
+  }
+};
 
 // Σ g and Σ g · (x - mean).
-__global__ void __launch_bounds__(kThreads)
+template <bool kFast>
+__global__ void __launch_bounds__(kThreads, kFast ? 4 : 3)
     slopes_kernel(const __grid_constant__ ColumnNorm p, const __grid_constant__ ColumnNormBackward b, int across,
                   float* parts) {
   begin();
@@ -133,16 +199,16 @@ __global__ void __launch_bounds__(kThreads)
   Eight sum{}, dot{}, mean;
 #pragma unroll
   for (int k = 0; k < 8; ++k) mean.at[k] = b.mean[at.channel + k];
-#pragma unroll 2
-  for (long long row = at.row; row < at.end; row += at.more) {
-    const long long i = row * p.channels + at.channel;
-    const Eight g = slopes_at(b, i), x = load_eight(b.x, i);
+  const bool masked = b.y.data != nullptr;
+  const auto load = [&](long long i) { return Slopes<kFast>::from(b, i); };
+  each_pack<kFast ? 2 : 1>(at, p.channels, load, [&](const Slopes<kFast>& loaded, long long) {
+    const Eight g = loaded.slope(masked), x = loaded.x.eight();
 #pragma unroll
     for (int k = 0; k < 8; ++k) {
       sum.at[k] += g.at[k];
       dot.at[k] += g.at[k] * (x.at[k] - mean.at[k]);
     }
-  }
+  });
   write_parts(sum, dot, across, p.channels, parts);
 }
 
@@ -162,7 +228,8 @@ __global__ void __launch_bounds__(1024)
   if (b.dweight) b.dweight[channel] = dot / sqrtf(b.var[channel] + p.eps);
 }
 
-__global__ void __launch_bounds__(kThreads)
+template <bool kFast>
+__global__ void __launch_bounds__(kThreads, kFast ? 4 : 3)
     backward_kernel(const __grid_constant__ ColumnNorm p, const __grid_constant__ ColumnNormBackward b, int across,
                     const float* sums) {
   begin();
@@ -177,28 +244,29 @@ __global__ void __launch_bounds__(kThreads)
     from_x.at[k] = -scale.at[k] * sums[p.channels + c] * inverse / n;
     shift.at[k] = -scale.at[k] * sums[c] / n - from_x.at[k] * mean;
   }
-#pragma unroll 2
-  for (long long row = at.row; row < at.end; row += at.more) {
-    const long long i = row * p.channels + at.channel;
-    Eight g = slopes_at(b, i);
-    const Eight x = load_eight(b.x, i);
+  const bool masked = b.y.data != nullptr;
+  const auto load = [&](long long i) { return Slopes<kFast>::from(b, i); };
+  each_pack<kFast ? 2 : 1>(at, p.channels, load, [&](const Slopes<kFast>& loaded, long long i) {
+    Eight g = loaded.slope(masked);
+    const Eight x = loaded.x.eight();
 #pragma unroll
     for (int k = 0; k < 8; ++k) g.at[k] = scale.at[k] * g.at[k] + (from_x.at[k] * x.at[k] + shift.at[k]);
-    store_eight(b.dx, i, g);
-  }
+    store<kFast>(b.dx, i, g);
+  });
 }
 
-__global__ void __launch_bounds__(kThreads)
+template <bool kFast>
+__global__ void __launch_bounds__(kThreads, kFast ? 4 : 3)
     sum_kernel(const __grid_constant__ ColumnNorm p, Reals x, int across, float* parts) {
   begin();
   const ThreadRows at = rows_of(p, across);
   Eight sum{};
-#pragma unroll 4
-  for (long long row = at.row; row < at.end; row += at.more) {
-    const Eight v = load_eight(x, row * p.channels + at.channel);
+  const auto load = [&](long long i) { return Loaded<kFast>::from(x, i); };
+  each_pack<kFast ? 4 : 2>(at, p.channels, load, [&](const auto& loaded, long long) {
+    const Eight v = loaded.eight();
 #pragma unroll
     for (int k = 0; k < 8; ++k) sum.at[k] += v.at[k];
-  }
+  });
   write_parts(sum, Eight{}, across, p.channels, parts);
 }
 
@@ -214,6 +282,12 @@ __global__ void __launch_bounds__(1024)
 LaunchShape rows_shape(const Grid& g) {
   return {dim3(static_cast<unsigned>(g.wide), static_cast<unsigned>(g.parts)), dim3(kThreads)};
 }
+bool is_fast(const void* data, Real kind) {
+  return !data || (kind == Real::bf16 && reinterpret_cast<unsigned long long>(data) % 16 == 0);
+}
+bool is_fast(const Reals& x) { return is_fast(x.data, x.kind); }
+bool is_fast(const RealsOut& x) { return is_fast(x.data, x.kind); }
+
 LaunchShape parts_shape(const ColumnNorm& p) { return {dim3(blocks_for(p.channels, 32)), dim3(32, 32)}; }
 
 }  // namespace
@@ -226,8 +300,10 @@ long long column_norm_scratch(const ColumnNorm& norm) { return 2ll * (grid_of(no
 
 cudaError_t load_column_norm() {
   for (const cudaError_t status :
-       {load(moments_kernel), load(statistics_kernel), load(forward_kernel), load(slopes_kernel),
-        load(slope_sums_kernel), load(backward_kernel), load(sum_kernel), load(sum_parts_kernel)}) {
+       {load(moments_kernel<false>), load(moments_kernel<true>), load(statistics_kernel), load(forward_kernel<false>),
+        load(forward_kernel<true>), load(slopes_kernel<false>), load(slopes_kernel<true>), load(slope_sums_kernel),
+        load(backward_kernel<false>), load(backward_kernel<true>), load(sum_kernel<false>), load(sum_kernel<true>),
+        load(sum_parts_kernel)}) {
     if (status != cudaSuccess) return status;
   }
   return cudaSuccess;
@@ -236,28 +312,32 @@ cudaError_t load_column_norm() {
 cudaError_t launch_column_norm(const ColumnNorm& norm, const ColumnNormForward& f, float* scratch,
                                cudaStream_t stream) {
   const Grid g = grid_of(norm);
-  cudaError_t status = launch(moments_kernel, rows_shape(g), stream, norm, f.x, g.across, scratch);
+  const auto moments = is_fast(f.x) ? moments_kernel<true> : moments_kernel<false>;
+  cudaError_t status = launch(moments, rows_shape(g), stream, norm, f.x, g.across, scratch);
   if (status != cudaSuccess) return status;
   status = launch(statistics_kernel, parts_shape(norm), stream, norm, f.x, scratch, g.parts, f.mean, f.var);
   if (status != cudaSuccess) return status;
-  return launch(forward_kernel, rows_shape(g), stream, norm, f, g.across);
+  const bool fast = is_fast(f.x) && is_fast(f.residual) && is_fast(f.y);
+  return launch(fast ? forward_kernel<true> : forward_kernel<false>, rows_shape(g), stream, norm, f, g.across);
 }
 
 cudaError_t launch_column_norm_backward(const ColumnNorm& norm, const ColumnNormBackward& b, float* scratch,
                                         cudaStream_t stream) {
   const Grid g = grid_of(norm);
   float* sums = scratch + 2ll * g.parts * norm.channels;
-  cudaError_t status = launch(slopes_kernel, rows_shape(g), stream, norm, b, g.across, scratch);
+  const bool reads = is_fast(b.dy) && is_fast(b.y) && is_fast(b.x);
+  cudaError_t status = launch(reads ? slopes_kernel<true> : slopes_kernel<false>, rows_shape(g), stream, norm, b, g.across, scratch);
   if (status != cudaSuccess) return status;
   status = launch(slope_sums_kernel, parts_shape(norm), stream, norm, b, scratch, g.parts, sums);
   if (status != cudaSuccess) return status;
-  return launch(backward_kernel, rows_shape(g), stream, norm, b, g.across, sums);
+  return launch(reads && is_fast(b.dx) ? backward_kernel<true> : backward_kernel<false>, rows_shape(g), stream, norm, b, g.across, sums);
 }
 
 cudaError_t launch_column_sum(const ColumnNorm& shape, Reals x, RealsOut sum, float scale, float* scratch,
                               cudaStream_t stream) {
   const Grid g = grid_of(shape);
-  const cudaError_t status = launch(sum_kernel, rows_shape(g), stream, shape, x, g.across, scratch);
+  const auto sums = is_fast(x) ? sum_kernel<true> : sum_kernel<false>;
+  const cudaError_t status = launch(sums, rows_shape(g), stream, shape, x, g.across, scratch);
   if (status != cudaSuccess) return status;
   return launch(sum_parts_kernel, parts_shape(shape), stream, scratch, g.parts, shape.channels, sum, scale);
 }

@@ -29,6 +29,13 @@ __device__ __forceinline__ Block block_of(long long batch, int rows, bool last_f
   return {blockIdx.x % batch, (last_first ? tiles - 1 - tile : tile) * kRows};
 }
 
+// 2ˣ by one instruction, without exp2f's care for denormals.
+__device__ __forceinline__ float power_of_two(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
 __device__ __forceinline__ float quad_max(float v) {
   v = fmaxf(v, __shfl_xor_sync(0xffffffffu, v, 1));
   return fmaxf(v, __shfl_xor_sync(0xffffffffu, v, 2));
@@ -105,7 +112,7 @@ __global__ void __launch_bounds__(kThreads)
         for (int n = 0; n < N; ++n) most = fmaxf(most, fmaxf(s[m][n][2 * h], s[m][n][2 * h + 1]));
         most = quad_max(most);
         const float base = most == -INFINITY ? 0.f : most * scale;
-        const float shrink = exp2f(largest[m][h] * scale - base);
+        const float shrink = power_of_two(largest[m][h] * scale - base);
         largest[m][h] = most;
         float sum = 0;
 #pragma unroll
@@ -113,7 +120,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
           for (int e = 0; e < 2; ++e) {
             float& one = s[m][n][2 * h + e];
-            one = exp2f(one * scale - base);
+            one = power_of_two(one * scale - base);
             sum += one;
           }
         }
@@ -140,21 +147,36 @@ __global__ void __launch_bounds__(kThreads)
   write_rows<T, D, M>(static_cast<T*>(f.y) + at.entry * p.queries * D, out, row, p.queries, 1.f);
 }
 
-// δ = Σ dy · y - dlse: a warp per query.
+// Σ of eight products.
+template <class T>
+__device__ __forceinline__ float dot_eight(const T* a, const T* b) {
+  float sum = 0;
+  if (by_sixteen(a) && by_sixteen(b)) {
+    const uint4 x = *reinterpret_cast<const uint4*>(a), y = *reinterpret_cast<const uint4*>(b);
+    const T *xs = reinterpret_cast<const T*>(&x), *ys = reinterpret_cast<const T*>(&y);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) sum += static_cast<float>(xs[i]) * static_cast<float>(ys[i]);
+    return sum;
+  }
+  for (int i = 0; i < 8; ++i) sum += static_cast<float>(a[i]) * static_cast<float>(b[i]);
+  return sum;
+}
+
+// δ = Σ dy · y - dlse: eight elements a lane, D / 8 lanes a query.
 template <class T, int D>
 __global__ void __launch_bounds__(256)
     delta_kernel(const __grid_constant__ Attention p, const __grid_constant__ FlashBackward b) {
   begin();
-  const long long number = static_cast<long long>(blockIdx.x) * 8 + threadIdx.x / 32;
-  if (number >= p.batch * p.queries) return;
-  const long long entry = number / p.queries, query = number % p.queries;
+  constexpr int kLanes = D / 8;
+  const long long number = static_cast<long long>(blockIdx.x) * (256 / kLanes) + threadIdx.x / kLanes;
+  const int part = static_cast<int>(threadIdx.x) % kLanes;
+  const bool there = number < p.batch * p.queries;
+  const long long entry = there ? number / p.queries : 0, query = there ? number % p.queries : 0;
   const T* dy = static_cast<const T*>(b.dy) + entry_at(p, p.dy, entry) + query * p.dy.row;
-  const T* y = static_cast<const T*>(b.y) + number * D;
-  float sum = 0;
-  for (int i = static_cast<int>(threadIdx.x) % 32; i < D; i += 32)
-    sum += static_cast<float>(dy[i]) * static_cast<float>(y[i]);
-  sum = warp_reduce(sum, Plus{});
-  if (threadIdx.x % 32 == 0) b.delta[number] = sum - load_real(b.dlse, number);
+  float sum = dot_eight(dy + part * 8, static_cast<const T*>(b.y) + (entry * p.queries + query) * D + part * 8);
+#pragma unroll
+  for (int offset = 1; offset < kLanes; offset *= 2) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
+  if (there && part == 0) b.delta[number] = sum - load_real(b.dlse, number);
 }
 
 // Gradient of 128 queries: walks the keys.
@@ -216,7 +238,7 @@ __global__ void __launch_bounds__(kThreads)
       for (int n = 0; n < N; ++n) {
 #pragma unroll
         for (int e = 0; e < 4; ++e)
-          ds[m][n][e] = exp2f(s[m][n][e] * scale - base[m][e / 2]) * (ds[m][n][e] - delta[m][e / 2]);
+          ds[m][n][e] = power_of_two(s[m][n][e] * scale - base[m][e / 2]) * (ds[m][n][e] - delta[m][e / 2]);
       }
     }
     add_weighted<T, D, M, N>(out, ds, keys + turn * kKeys * D);
@@ -279,7 +301,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
         for (int e = 0; e < 4; ++e) {
           const int column = n * 8 + lane % 4 * 2 + e % 2;
-          s[m][n][e] = exp2f(s[m][n][e] * scale - bases[turn][column]);
+          s[m][n][e] = power_of_two(s[m][n][e] * scale - bases[turn][column]);
           if (cut && row + m * 16 + lane / 4 + e / 2 * 8 > first + column) s[m][n][e] = 0;
         }
       }
@@ -331,7 +353,7 @@ struct Kernels {
   }
   static cudaError_t backward(const Attention& p, const FlashBackward& b, cudaStream_t stream) {
     cudaError_t status =
-        launch(delta_kernel<T, D>, {dim3(blocks_for(p.batch * p.queries, 8)), dim3(256)}, stream, p, b);
+        launch(delta_kernel<T, D>, {dim3(blocks_for(p.batch * p.queries, 256 / (D / 8))), dim3(256)}, stream, p, b);
     if (status != cudaSuccess) return status;
     status = launch(keys_kernel<T, D>, {dim3(blocks_of(p.batch, p.keys)), dim3(kThreads), backward_bytes<D>()}, stream,
                     p, b);

@@ -14,12 +14,45 @@ template <int P>
 struct Row {
   Eight packs[P];
 };
+// The kind is asked for once, so that all loads of a row are in flight together.
 template <int P>
 __device__ __forceinline__ Row<P> load_row(const Reals& x, long long row, int width) {
   Row<P> v;
+  const int first = static_cast<int>(threadIdx.x) % 32 * 8;
+  if (x.kind == Real::f32 && by_sixteen(x.data)) {
+    const float* from = static_cast<const float*>(x.data) + row * width;
+    float4 low[P], high[P];
+#pragma unroll
+    for (int j = 0; j < P; ++j) {
+      const int at = j * 256 + first;
+      low[j] = high[j] = make_float4(0, 0, 0, 0);
+      if (at < width) {
+        low[j] = *reinterpret_cast<const float4*>(from + at);
+        high[j] = *reinterpret_cast<const float4*>(from + at + 4);
+      }
+    }
+#pragma unroll
+    for (int j = 0; j < P; ++j)
+      v.packs[j] = {{low[j].x, low[j].y, low[j].z, low[j].w, high[j].x, high[j].y, high[j].z, high[j].w}};
+    return v;
+  }
+  if (x.kind == Real::bf16 && by_sixteen(x.data)) {
+    const unsigned short* from = static_cast<const unsigned short*>(x.data) + row * width;
+    uint4 raw[P];
+#pragma unroll
+    for (int j = 0; j < P; ++j) {
+      const int at = j * 256 + first;
+      raw[j] = at < width ? *reinterpret_cast<const uint4*>(from + at) : make_uint4(0, 0, 0, 0);
+    }
+#pragma unroll
+    for (int j = 0; j < P; ++j)
+      v.packs[j] = {{low_bf16(raw[j].x), high_bf16(raw[j].x), low_bf16(raw[j].y), high_bf16(raw[j].y),
+                     low_bf16(raw[j].z), high_bf16(raw[j].z), low_bf16(raw[j].w), high_bf16(raw[j].w)}};
+    return v;
+  }
 #pragma unroll
   for (int j = 0; j < P; ++j) {
-    const int at = (j * 32 + static_cast<int>(threadIdx.x) % 32) * 8;
+    const int at = j * 256 + first;
     v.packs[j] = at < width ? load_eight(x, row * width + at) : Eight{};
   }
   return v;

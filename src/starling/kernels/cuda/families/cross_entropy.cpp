@@ -50,8 +50,16 @@ std::optional<Mixed> mixed_of(const PlanRequest& request, bool weighted) {
   return Mixed{rows_of(request), *kind, weighted};
 }
 
+// Without rows the sum is 0, and nothing else has elements.
+std::unique_ptr<Plan> plan_no_rows(const PlanRequest& request) {
+  return make_plan([bytes = bytes_of(request.out[0])](const Launch& launch) {
+    if (bytes > 0) check_cuda(cudaMemsetAsync(launch.out[0], 0, bytes, stream_of(launch)), "clearing a result");
+  });
+}
+
 auto mixed_planner(bool weighted) {
   return [weighted](const PlanRequest& request) -> std::unique_ptr<Plan> {
+    if (weighted && request.in[0].shape[0] == 0) return plan_no_rows(request);
     const auto mixed = mixed_of(request, weighted);
     if (!mixed || !cuda::all_f32(request.out)) return nullptr;
     check_cuda(device::load_reduce(), "loading a kernel");
@@ -71,6 +79,7 @@ auto mixed_planner(bool weighted) {
 
 auto mixed_backward_planner(bool weighted) {
   return [weighted](const PlanRequest& request) -> std::unique_ptr<Plan> {
+    if (weighted && request.in[0].shape[0] == 0) return plan_no_rows(request);
     const auto mixed = mixed_of(request, weighted);
     const auto to = cuda::real_of(request.out[0].dtype);
     if (!mixed || !to) return nullptr;

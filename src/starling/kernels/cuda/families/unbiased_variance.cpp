@@ -1,4 +1,5 @@
 #include "starling/kernels/cuda/stages.h"
+#include "starling/kernels/cuda/storage.h"
 
 namespace starling::kernels {
 namespace {
@@ -20,6 +21,8 @@ std::unique_ptr<Plan> plan_unbiased(const PlanRequest& request) {
 }  // namespace
 
 void register_cuda_unbiased_variance(KernelTable& table) {
+  // Any storage of x: without this a convolution's result in 16 bits would be copied to f32, for its size alone.
+  cuda::add_storable("unbiased_variance", {.narrow_in = numbered({0}), .images_in = numbered({0})});
   table.add("unbiased_variance", DeviceKind::cuda, {"nvrtc", Accepts::strided, plan_unbiased});
 }
 
