@@ -70,7 +70,7 @@ class HaloExchange {
   bool back_;
   DType dtype_;
   std::size_t bytes_;                   // of the result
-  Strip from_, to_;                     // what stays
+  Strip from_, to_;                     // rows that stay on this rank
   std::vector<Strip> sent_, received_;  // by peer
   PieceMessages messages_;
 };

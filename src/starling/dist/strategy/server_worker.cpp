@@ -148,7 +148,7 @@ void ServerWorker::take_portion(std::int64_t portion, bool alone) {
   portion_ = portion;
   if (rule_.procedure) return;
   if (alone && push_kept(clock_)) ++pushes_;
-  if (alone) aside_ = true;  // it may have been taken for lost: the servers are told that it is back
+  if (alone) aside_ = true;  // a worker taken for lost tells the servers that it is back
   alone_ = alone;
   told_ = true;
   for (Layer& layer : layers_) layer.portions.push_back(portion);

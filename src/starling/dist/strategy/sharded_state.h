@@ -26,7 +26,7 @@ class ShardedState {
   // Keeps this rank's piece of a whole tensor and frees the rest. A tensor that never had memory gets a piece of zeros.
   // Nothing to do for one that is in pieces already, or without cuts.
   void cut(const Tensor& whole, const AxisCuts& cuts);
-  // The same for a tensor that has no memory and whose piece `fill` makes.
+  // As cut(), for a tensor that has no memory and whose piece `fill` makes.
   using FillPiece = FunctionRef<void(const Region& region, const Tensor& piece)>;
   void make(const Tensor& whole, const AxisCuts& cuts, FillPiece fill);
   // Piece of this rank; null: the tensor is whole here (also one that was cut and is shown).

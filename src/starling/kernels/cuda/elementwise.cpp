@@ -254,7 +254,8 @@ std::string pack_source(const Chain& chain, int pack) {
   for (std::size_t o = 0; o < chain.outputs.size(); ++o)
     text += fmt::format("    q{}.at[k] = {};\n", o, value_name(chain.outputs[o]));
   text += "  }\n";
-  for (std::size_t o = 0; o < chain.outputs.size(); ++o) text += fmt::format("  store_pack(o{0} + ({1}), q{0});\n", o, target(chain));
+  for (std::size_t o = 0; o < chain.outputs.size(); ++o)
+    text += fmt::format("  store_pack(o{0} + ({1}), q{0});\n", o, target(chain));
   const std::string tools = fmt::format(
       "constexpr int V = {};\n"
       "template <class T> struct alignas(sizeof(T) * V > 16 ? 16 : sizeof(T) * V) Pack {{ T at[V]; }};\n"

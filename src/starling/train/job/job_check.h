@@ -13,7 +13,7 @@ struct JobCheck {
   std::vector<std::string> problems{};  // one message for each thing wrong with the job, with its place in the job file
   std::optional<PreparedJob> prepared{};
   StepShapes shapes{};
-  std::vector<std::string> notes{};  // what is not wrong and should be known
+  std::vector<std::string> notes{};  // true of the job, not wrong, and worth knowing
 
   bool ok() const { return problems.empty(); }
 };

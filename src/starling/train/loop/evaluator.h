@@ -96,7 +96,7 @@ class Evaluator {
   CompiledFunction predict_;
   std::shared_ptr<const Dataset> data_;  // data set of loader_, which is kept for the next evaluation
   std::unique_ptr<Loader> loader_;
-  Share loader_share_ = Share::none;              // what of the batches loader_ makes
+  Share loader_share_ = Share::none;              // rows of the batches that loader_ makes
   std::unique_ptr<CompiledFunction> judge_rows_;  // as judge_, on pieces of the weights
   std::unique_ptr<Loader> stream_;
 };

@@ -74,7 +74,7 @@ class RankLink {
 
   // Throws on all ranks if the tensors differ in any bit, naming the odd rank and the first such tensor.
   void expect_equal(std::span<const NamedTensor> tensors, std::int64_t step);
-  // The same for tensors stored in pieces, of which several ranks may store the same one.
+  // As expect_equal(), for tensors stored in pieces, of which several ranks may store the same one.
   void expect_equal_pieces(std::span<const NamedTensor> tensors, const dist::ShardedState& sharded, std::int64_t step);
   // Throws on all ranks, with the first difference, unless all train by the same settings.
   void expect_same_job(const std::map<std::string, std::string>& settings);

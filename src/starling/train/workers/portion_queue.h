@@ -69,7 +69,7 @@ class PortionQueue {
   explicit PortionQueue(const Options& options);
 
   struct Opening {
-    data::PortionGrid grid{};                         // whose pieces of a batch are the portions of a step
+    data::PortionGrid grid{};                         // cuts a batch into the portions of a step
     std::int64_t limit = 0;                           // portions in all
     std::function<double(std::int64_t step)> rate{};  // learning rate of a step, counted from the opening
   };

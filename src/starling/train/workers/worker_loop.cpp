@@ -73,7 +73,7 @@ class WorkerLoop {
     const auto [lr, clock, alone] = parts_.line.terms(batch.portion);
     parts_.strategy.take_portion(parts_.line.told_as(batch.portion), alone);
     acknowledge();
-    clock_ = std::max(clock_, was_idle_ || alone ? clock : 0);  // nobody waits for one that comes back
+    clock_ = std::max(clock_, was_idle_ || alone ? clock : 0);  // others do not wait for a worker that comes back
     was_idle_ = false;
     if (lr != parts_.optimizer.lr()) parts_.optimizer.set_lr(lr);
     parts_.programs.begin({}, clock_);
