@@ -9,7 +9,7 @@
 #include "starling/dist/comm/shared/shared_arena.h"
 #include "starling/dist/comm/shared/shared_comm.h"
 #include "starling/dist/comm/transport/gloo_comm.h"
-#include "starling/dist/launch/store.h"
+#include "starling/dist/launch/store/store.h"
 #include "starling/tensor/allocator.h"
 
 namespace {

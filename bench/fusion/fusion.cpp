@@ -19,7 +19,7 @@
 #include "starling/kernels/cpu/simd/copy.h"
 #include "starling/ops/api/random.h"
 #include "starling/ops/def/apply.h"
-#include "starling/ops/def/fused.h"
+#include "starling/ops/def/attrs/fused.h"
 #include "starling/ops/def/registry.h"
 #include "starling/tensor/bytes.h"
 #include "starling/tensor/interpreter.h"

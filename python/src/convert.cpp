@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "array.h"
-#include "starling/base/nearest.h"
+#include "starling/base/config/nearest.h"
 #include "starling/ops/api/creation.h"
 #include "types.h"
 

@@ -4,7 +4,7 @@
 #include <nanobind/stl/string.h>
 
 #include "convert.h"
-#include "starling/base/kinds.h"
+#include "starling/base/config/kinds.h"
 
 namespace starling::python {
 

@@ -9,7 +9,7 @@
 #include "starling/ops/api/rounding.h"
 #include "starling/ops/api/select.h"
 #include "starling/ops/api/unary.h"
-#include "starling/ops/def/select.h"
+#include "starling/ops/def/attrs/select.h"
 
 namespace starling::python {
 namespace {

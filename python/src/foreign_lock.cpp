@@ -1,7 +1,7 @@
 #include "foreign_lock.h"
 
 #include "held.h"
-#include "starling/base/foreign_lock.h"
+#include "starling/base/thread/foreign_lock.h"
 
 namespace starling::python {
 namespace {

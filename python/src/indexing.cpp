@@ -15,7 +15,7 @@
 #include "starling/ops/api/slice.h"
 #include "starling/ops/api/state.h"
 #include "starling/ops/def/apply.h"
-#include "starling/ops/def/slice.h"
+#include "starling/ops/def/attrs/slice.h"
 #include "strided.h"
 
 // x[...] as NumPy has it: positions, slices, ..., None, masks and index tensors, in any mixture.

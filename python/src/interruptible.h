@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "starling/base/error.h"
-#include "starling/base/stop_request.h"
+#include "starling/base/thread/stop_request.h"
 #include "starling/dist/comm/comm.h"
 
 namespace starling::python {

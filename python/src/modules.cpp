@@ -19,7 +19,7 @@
 #include "starling/nn/module.h"
 #include "starling/nn/normalize.h"
 #include "starling/nn/summary.h"
-#include "starling/ops/def/scope.h"
+#include "starling/ops/def/scopes/scope.h"
 #include "starling/zoo/zoo.h"
 
 namespace starling::python {

@@ -13,7 +13,7 @@
 #include "starling/ops/api/pool.h"
 #include "starling/ops/api/random.h"
 #include "starling/ops/api/rotary.h"
-#include "starling/ops/def/rotary.h"
+#include "starling/ops/def/attrs/rotary.h"
 
 namespace starling::python {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "held.h"
 #include "starling/data/loading/batch_source.h"
-#include "starling/ops/def/sharding.h"
+#include "starling/ops/def/sharding/sharding.h"
 
 namespace starling::python {
 

@@ -7,7 +7,7 @@
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/random.h"
 #include "starling/ops/api/state.h"
-#include "starling/ops/def/random_sites.h"
+#include "starling/ops/def/scopes/random_sites.h"
 
 namespace starling::python {
 namespace {

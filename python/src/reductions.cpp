@@ -7,9 +7,9 @@
 #include "starling/ops/api/softmax.h"
 #include "starling/ops/api/sort.h"
 #include "starling/ops/api/variance.h"
-#include "starling/ops/def/scan.h"
-#include "starling/ops/def/sort.h"
-#include "starling/ops/def/variance.h"
+#include "starling/ops/def/attrs/scan.h"
+#include "starling/ops/def/attrs/sort.h"
+#include "starling/ops/def/attrs/variance.h"
 
 namespace starling::python {
 namespace {

@@ -10,9 +10,9 @@
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/api/triangular.h"
 #include "starling/ops/api/unfold.h"
-#include "starling/ops/def/pad.h"
-#include "starling/ops/def/unfold.h"
-#include "starling/ops/def/views.h"
+#include "starling/ops/def/attrs/pad.h"
+#include "starling/ops/def/attrs/unfold.h"
+#include "starling/ops/def/attrs/views.h"
 
 namespace starling::python {
 namespace {

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "autograd/autograd_testing.h"
-#include "starling/ops/def/row_sparse.h"
-#include "starling/ops/def/state.h"
+#include "starling/ops/def/attrs/row_sparse.h"
+#include "starling/ops/def/attrs/state.h"
 
 namespace starling {
 namespace {

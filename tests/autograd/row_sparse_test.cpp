@@ -6,7 +6,7 @@
 
 #include "autograd/autograd_testing.h"
 #include "starling/ops/api/embedding.h"
-#include "starling/ops/def/row_sparse.h"
+#include "starling/ops/def/attrs/row_sparse.h"
 
 namespace starling {
 namespace {

@@ -1,4 +1,4 @@
-#include "starling/base/config.h"
+#include "starling/base/config/config.h"
 
 #include <gtest/gtest.h>
 

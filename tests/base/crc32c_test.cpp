@@ -1,4 +1,4 @@
-#include "starling/base/crc32c.h"
+#include "starling/base/hash/crc32c.h"
 
 #include <gtest/gtest.h>
 

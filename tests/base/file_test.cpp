@@ -1,4 +1,4 @@
-#include "starling/base/file.h"
+#include "starling/base/file/file.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -9,9 +9,9 @@
 #include <filesystem>
 #include <string>
 
-#include "starling/base/folder.h"
-#include "starling/base/mapped_guard.h"
-#include "starling/base/safe_path.h"
+#include "starling/base/file/folder.h"
+#include "starling/base/file/mapped_guard.h"
+#include "starling/base/file/safe_path.h"
 #include "testing/temporary_folder.h"
 
 namespace starling {

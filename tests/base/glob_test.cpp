@@ -1,4 +1,4 @@
-#include "starling/base/glob.h"
+#include "starling/base/file/glob.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "starling/base/nearest.h"
+#include "starling/base/config/nearest.h"
 
 #include <gtest/gtest.h>
 

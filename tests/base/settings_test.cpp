@@ -1,9 +1,9 @@
-#include "starling/base/settings.h"
+#include "starling/base/config/settings.h"
 
 #include <gtest/gtest.h>
 
+#include "starling/base/config/kinds.h"
 #include "starling/base/error.h"
-#include "starling/base/kinds.h"
 
 namespace starling {
 namespace {

@@ -1,4 +1,4 @@
-#include "starling/base/sha256.h"
+#include "starling/base/hash/sha256.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

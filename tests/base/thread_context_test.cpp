@@ -1,12 +1,12 @@
-#include "starling/base/thread_context.h"
+#include "starling/base/thread/thread_context.h"
 
 #include <gtest/gtest.h>
 
 #include <thread>
 
-#include "starling/base/as_rank.h"
-#include "starling/base/make_thread.h"
 #include "starling/base/parallel.h"
+#include "starling/base/thread/as_rank.h"
+#include "starling/base/thread/make_thread.h"
 
 namespace starling {
 namespace {

@@ -11,7 +11,7 @@ class CliLrFind : public testing::TinyJob {
   CliLrFind() : TinyJob("cli-lr-find") {}
 };
 
-// The weight decay makes large rates explode even where the tiny data is learned by heart.
+// The weight decay makes large rates explode even where the tiny data is learned by rote.
 TEST_F(CliLrFind, SuggestsARateAndDrawsTheRamp) {
   const auto picture = folder_.path() / "rates.svg";
   const auto ran = run_starling("lr-find " + job() +

@@ -2,11 +2,11 @@
 
 #include "cuda/cuda_testing.h"
 #include "starling/ops/def/apply.h"
-#include "starling/ops/def/attention.h"
-#include "starling/ops/def/embedding.h"
-#include "starling/ops/def/fused.h"
-#include "starling/ops/def/normalize.h"
-#include "starling/ops/def/reduce.h"
+#include "starling/ops/def/attrs/attention.h"
+#include "starling/ops/def/attrs/embedding.h"
+#include "starling/ops/def/attrs/fused.h"
+#include "starling/ops/def/attrs/normalize.h"
+#include "starling/ops/def/attrs/reduce.h"
 #include "starling/ops/def/registry.h"
 
 namespace starling::testing {

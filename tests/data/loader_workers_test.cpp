@@ -11,7 +11,7 @@
 #include "starling/base/error.h"
 #include "starling/base/philox.h"
 #include "starling/base/result.h"
-#include "starling/base/stop_request.h"
+#include "starling/base/thread/stop_request.h"
 #include "starling/data/datasets/scaled_dataset.h"
 #include "starling/data/loading/loader.h"
 #include "starling/tensor/allocator.h"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "starling/base/error.h"
-#include "starling/base/file.h"
+#include "starling/base/file/file.h"
 #include "starling/data/loading/loader.h"
 #include "starling/data/records/record_reader.h"
 #include "testing/temporary_folder.h"

@@ -1,4 +1,4 @@
-#include "starling/dist/strategy/catch_up.h"
+#include "starling/dist/strategy/uneven/catch_up.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "starling/dist/launch/child.h"
+#include "starling/dist/launch/launcher/child.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

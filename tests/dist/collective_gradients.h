@@ -10,9 +10,9 @@
 #include "starling/ops/api/comm.h"
 #include "starling/ops/api/messages.h"
 #include "starling/ops/def/apply.h"
-#include "starling/ops/def/comm_world.h"
-#include "starling/ops/def/halo.h"
 #include "starling/ops/def/registry.h"
+#include "starling/ops/def/scopes/comm_world.h"
+#include "starling/ops/def/sharding/halo.h"
 #include "starling/starling.h"
 
 namespace starling::collective_gradients {

@@ -6,7 +6,7 @@
 #include "starling/dist/comm/backend.h"
 #include "starling/dist/comm/threads/threads_comm.h"
 #include "starling/dist/launch/connect.h"
-#include "starling/dist/launch/store.h"
+#include "starling/dist/launch/store/store.h"
 #include "testing/temporary_folder.h"
 
 namespace starling::dist {

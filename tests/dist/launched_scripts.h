@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "dist/comm_worlds.h"
-#include "starling/dist/launch/supervisor.h"
+#include "starling/dist/launch/launcher/supervisor.h"
 #include "testing/temporary_folder.h"
 
 namespace starling::dist {

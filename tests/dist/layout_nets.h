@@ -3,7 +3,7 @@
 
 #include "dist/parallel_nets.h"
 #include "starling/dist/mesh/layout_choice.h"
-#include "starling/dist/strategy/state_plan.h"
+#include "starling/dist/strategy/state/state_plan.h"
 
 namespace starling::parallel_nets {
 

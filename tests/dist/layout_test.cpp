@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "dist/layout_nets.h"
-#include "starling/dist/strategy/planned_step.h"
+#include "starling/dist/strategy/programs/planned_step.h"
 #include "starling/graph/tracer.h"
 
 namespace starling::parallel_nets {

@@ -7,7 +7,7 @@
 #include "dist/comm_worlds.h"
 #include "starling/autograd/autograd.h"
 #include "starling/dist/strategy/allreduce.h"
-#include "starling/dist/strategy/step_parts.h"
+#include "starling/dist/strategy/programs/step_parts.h"
 #include "starling/graph/tracer.h"
 #include "starling/ops/api/binary.h"
 #include "starling/ops/api/creation.h"

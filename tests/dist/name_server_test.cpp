@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "dist/comm_worlds.h"
+#include "starling/dist/launch/launcher/supervisor.h"
 #include "starling/dist/launch/socket.h"
-#include "starling/dist/launch/supervisor.h"
-#include "starling/dist/launch/tcp_store.h"
+#include "starling/dist/launch/store/tcp_store.h"
 #include "testing/temporary_folder.h"
 
 namespace {

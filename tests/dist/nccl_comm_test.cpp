@@ -268,7 +268,7 @@ constexpr const char* kSilent = "[supervision] rank 1 has been silent";
 
 std::vector<std::string> errors_when_found(const Comms& comms, const std::function<void(Comm&)>& body) {
   return errors_of(comms, [&](Comm& comm) {
-    const std::jthread heart([&] {
+    const std::jthread heartbeats([&] {
       std::this_thread::sleep_for(milliseconds(100));
       comm.abort(kSilent);
     });

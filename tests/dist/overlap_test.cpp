@@ -6,7 +6,7 @@
 
 #include "runtime/step_testing.h"
 #include "starling/dist/comm/faulty/faulty_comm.h"
-#include "starling/ops/def/transfer.h"
+#include "starling/ops/def/attrs/transfer.h"
 
 namespace starling::dist {
 namespace {

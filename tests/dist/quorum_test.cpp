@@ -1,4 +1,4 @@
-#include "starling/dist/strategy/quorum.h"
+#include "starling/dist/strategy/uneven/quorum.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Ways from each layout to each other: the whole comes out, and what is sent is what the table says, counted where
 // bytes move.
-#include "starling/ops/def/redistribution.h"
+#include "starling/ops/def/sharding/redistribution.h"
 
 #include <gtest/gtest.h>
 

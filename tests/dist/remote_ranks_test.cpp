@@ -1,7 +1,7 @@
 #include <sys/stat.h>
 
 #include "dist/launched_scripts.h"
-#include "starling/dist/launch/remote_shell.h"
+#include "starling/dist/launch/launcher/remote_shell.h"
 
 namespace starling::dist {
 namespace {

@@ -8,7 +8,7 @@
 #include "dist/rank_processes.h"
 #include "dist/shared_worlds.h"
 #include "starling/dist/comm/shared/shared_world.h"
-#include "starling/dist/launch/store.h"
+#include "starling/dist/launch/store/store.h"
 
 namespace starling::dist {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "dist/layout_nets.h"
-#include "starling/dist/strategy/planned_step.h"
+#include "starling/dist/strategy/programs/planned_step.h"
 #include "starling/graph/tracer.h"
 #include "starling/nn/layers.h"
 

@@ -1,4 +1,4 @@
-#include "starling/dist/launch/store.h"
+#include "starling/dist/launch/store/store.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "starling/dist/launch/supervisor.h"
+#include "starling/dist/launch/launcher/supervisor.h"
 
 #include <sys/resource.h>
 

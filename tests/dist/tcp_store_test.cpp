@@ -1,4 +1,4 @@
-#include "starling/dist/launch/tcp_store.h"
+#include "starling/dist/launch/store/tcp_store.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -11,10 +11,10 @@
 
 #include "dist/comm_worlds.h"
 #include "starling/base/version.h"
-#include "starling/dist/launch/frame.h"
-#include "starling/dist/launch/handshake.h"
-#include "starling/dist/launch/secret.h"
-#include "starling/dist/launch/store_server.h"
+#include "starling/dist/launch/store/frame.h"
+#include "starling/dist/launch/store/handshake.h"
+#include "starling/dist/launch/store/secret.h"
+#include "starling/dist/launch/store/store_server.h"
 #include "testing/temporary_folder.h"
 
 namespace starling::dist {

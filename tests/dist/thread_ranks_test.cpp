@@ -5,7 +5,7 @@
 
 #include "dist/comm_worlds.h"
 #include "starling/dist/comm/shared/shared_comm.h"
-#include "starling/dist/launch/store.h"
+#include "starling/dist/launch/store/store.h"
 #include "testing/temporary_folder.h"
 
 namespace starling::dist {

@@ -13,8 +13,8 @@
 #include "dist/comm_worlds.h"
 #include "starling/dist/comm/transport/gloo_comm.h"
 #include "starling/dist/launch/connect.h"
-#include "starling/dist/launch/supervisor.h"
-#include "starling/dist/launch/tcp_store.h"
+#include "starling/dist/launch/launcher/supervisor.h"
+#include "starling/dist/launch/store/tcp_store.h"
 #include "testing/temporary_folder.h"
 
 namespace starling::dist {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "starling/base/config.h"
+#include "starling/base/config/config.h"
 #include "starling/base/error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

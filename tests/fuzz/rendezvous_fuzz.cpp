@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <string>
 
-#include "starling/dist/launch/frame.h"
-#include "starling/dist/launch/handshake.h"
 #include "starling/dist/launch/hosts.h"
 #include "starling/dist/launch/rank_info.h"
 #include "starling/dist/launch/socket.h"
+#include "starling/dist/launch/store/frame.h"
+#include "starling/dist/launch/store/handshake.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace starling;

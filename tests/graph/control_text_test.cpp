@@ -8,7 +8,7 @@
 #include "starling/graph/printer.h"
 #include "starling/graph/tracer.h"
 #include "starling/graph/verifier.h"
-#include "starling/ops/def/scope.h"
+#include "starling/ops/def/scopes/scope.h"
 #include "starling/starling.h"
 
 namespace starling::graph {

@@ -5,8 +5,8 @@
 #include <regex>
 
 #include "graph/passes_testing.h"
-#include "starling/base/crc32c.h"
 #include "starling/base/error.h"
+#include "starling/base/hash/crc32c.h"
 #include "starling/graph/export/dot.h"
 #include "starling/graph/export/layered_drawing.h"
 #include "starling/graph/export/naming.h"

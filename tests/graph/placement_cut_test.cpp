@@ -1,7 +1,7 @@
 #include "graph/placement_testing.h"
 #include "starling/graph/placement/simulator.h"
+#include "starling/ops/def/attrs/transfer.h"
 #include "starling/ops/def/registry.h"
-#include "starling/ops/def/transfer.h"
 
 namespace starling::graph {
 namespace {

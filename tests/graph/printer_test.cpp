@@ -7,8 +7,8 @@
 #include "graph/passes_testing.h"
 #include "starling/ops/api/comm.h"
 #include "starling/ops/api/state.h"
+#include "starling/ops/def/attrs/state.h"
 #include "starling/ops/def/registry.h"
-#include "starling/ops/def/state.h"
 
 namespace starling::graph {
 namespace {

@@ -3,8 +3,8 @@
 #include "graph/passes_testing.h"
 #include "starling/base/error.h"
 #include "starling/ops/api/state.h"
+#include "starling/ops/def/attrs/state.h"
 #include "starling/ops/def/registry.h"
-#include "starling/ops/def/state.h"
 
 namespace starling::graph {
 namespace {

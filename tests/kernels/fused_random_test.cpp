@@ -9,7 +9,7 @@
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
-#include "starling/ops/def/fused.h"
+#include "starling/ops/def/attrs/fused.h"
 #include "starling/ops/def/registry.h"
 
 namespace starling::kernels {

@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "ops/op_checks.h"
-#include "starling/ops/def/linear_epilogue.h"
+#include "starling/ops/def/attrs/linear_epilogue.h"
 
 // Knowledge of passes, profiles and mixed precision about an op is in its definition, and nowhere else.
 namespace starling::testing {

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "starling/kernels/eager.h"
-#include "starling/ops/def/embedding.h"
-#include "starling/ops/def/row_sparse.h"
+#include "starling/ops/def/attrs/embedding.h"
+#include "starling/ops/def/attrs/row_sparse.h"
 #include "starling/starling.h"
 
 namespace starling {

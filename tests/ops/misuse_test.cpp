@@ -12,8 +12,8 @@
 #include "starling/ops/api/views.h"
 #include "starling/ops/api/vision.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/attrs/shape_ops.h"
 #include "starling/ops/def/registry.h"
-#include "starling/ops/def/shape_ops.h"
 
 namespace starling::testing {
 namespace {

@@ -13,7 +13,7 @@
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
-#include "starling/ops/def/control.h"
+#include "starling/ops/def/attrs/control.h"
 #include "starling/ops/def/registry.h"
 
 namespace starling::testing {

@@ -10,7 +10,7 @@
 #include "starling/base/parallel.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
-#include "starling/ops/def/random.h"
+#include "starling/ops/def/attrs/random.h"
 #include "starling/ops/def/registry.h"
 
 namespace starling {

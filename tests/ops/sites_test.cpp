@@ -4,8 +4,8 @@
 #include <optional>
 #include <thread>
 
-#include "starling/base/make_thread.h"
-#include "starling/ops/def/scope.h"
+#include "starling/base/thread/make_thread.h"
+#include "starling/ops/def/scopes/scope.h"
 
 namespace starling {
 namespace {

@@ -6,8 +6,8 @@
 #include "graph/passes_testing.h"
 #include "runtime/step_testing.h"
 #include "starling/ops/api/state.h"
+#include "starling/ops/def/attrs/state.h"
 #include "starling/ops/def/registry.h"
-#include "starling/ops/def/state.h"
 #include "starling/runtime/execution/instance.h"
 
 namespace starling::runtime {

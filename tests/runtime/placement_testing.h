@@ -5,8 +5,8 @@
 
 #include "starling/graph/tracer.h"
 #include "starling/ops/api/device_scope.h"
-#include "starling/ops/def/scope.h"
-#include "starling/ops/def/transfer.h"
+#include "starling/ops/def/attrs/transfer.h"
+#include "starling/ops/def/scopes/scope.h"
 #include "starling/runtime/placed/placed.h"
 #include "starling/starling.h"
 

@@ -3,7 +3,7 @@
 #include <thread>
 
 #include "runtime/session_testing.h"
-#include "starling/ops/def/queue.h"
+#include "starling/ops/def/attrs/queue.h"
 
 namespace starling::testing {
 namespace {

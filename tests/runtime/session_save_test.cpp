@@ -7,8 +7,8 @@
 #include "starling/data/formats/safetensors.h"
 #include "starling/ops/api/saved_tensors.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/attrs/saved_tensors.h"
 #include "starling/ops/def/registry.h"
-#include "starling/ops/def/saved_tensors.h"
 
 namespace starling::testing {
 namespace {

@@ -1,5 +1,5 @@
 // A request to stop reaches the threads that work for a call, not its caller alone.
-#include "starling/base/stop_request.h"
+#include "starling/base/thread/stop_request.h"
 
 #include <gtest/gtest.h>
 

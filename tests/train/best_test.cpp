@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "starling/base/error.h"
-#include "starling/base/temporary_name.h"
+#include "starling/base/file/temporary_name.h"
 #include "starling/optim/schedules.h"
 #include "starling/train/callbacks/checkpoints.h"
 #include "starling/train/callbacks/ready_made.h"

@@ -12,7 +12,7 @@
 
 #include "starling/base/error.h"
 #include "starling/dist/ps/wire.h"
-#include "starling/dist/strategy/server_rule.h"
+#include "starling/dist/strategy/servers/server_rule.h"
 #include "starling/train/job/job_run.h"
 #include "starling/train/job/prepared_job.h"
 #include "starling/train/monitor/json_log.h"

@@ -2,7 +2,7 @@
 // other mesh, layout and number of ranks resumes from, and layouts that cannot be are refused.
 #include <gtest/gtest.h>
 
-#include "starling/dist/strategy/planned_step.h"
+#include "starling/dist/strategy/programs/planned_step.h"
 #include "starling/graph/tracer.h"
 #include "starling/nn/attention.h"
 #include "starling/ops/api/creation.h"

@@ -5,7 +5,7 @@
 
 #include "dist/ps/ps_testing.h"
 #include "starling/dist/comm/threads/threads_comm.h"
-#include "starling/dist/strategy/server_worker.h"
+#include "starling/dist/strategy/servers/server_worker.h"
 #include "starling/ops/api/creation.h"
 #include "starling/train/workers/portion_queue.h"
 

@@ -6,8 +6,8 @@
 #include <fstream>
 #include <thread>
 
-#include "starling/base/file.h"
-#include "starling/base/hash.h"
+#include "starling/base/file/file.h"
+#include "starling/base/hash/hash.h"
 #include "starling/ops/api/activation.h"
 #include "starling/ops/api/binary.h"
 #include "starling/ops/api/creation.h"

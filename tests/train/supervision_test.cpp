@@ -26,7 +26,7 @@ using testing::splits;
 TEST(ThreadWatch, ARankWithoutProgressIsNamedByThoseThatWait) {
   std::atomic<bool> over = false;
   train::ThreadWatch watch(3, 0.3, nullptr);
-  auto comms = make_thread_comms(3, {.deadline = kNoDeadline, .pulses = watch.pulses()});
+  auto comms = make_thread_comms(3, {.deadline = kNoDeadline, .progress_by_rank = watch.progress_by_rank()});
   std::vector<std::shared_ptr<Comm>> shared;
   for (auto& comm : comms) shared.push_back(std::move(comm));
   std::vector<std::string> errors(3);
@@ -54,12 +54,12 @@ TEST(ThreadWatch, ARankWithoutProgressIsNamedByThoseThatWait) {
 // Label: waits
 TEST(ThreadWatch, ARankThatReportsIsWaitedFor) {
   train::ThreadWatch watch(2, 0.2, nullptr);
-  const auto comms = make_thread_comms(2, {.deadline = kNoDeadline, .pulses = watch.pulses()});
+  const auto comms = make_thread_comms(2, {.deadline = kNoDeadline, .progress_by_rank = watch.progress_by_rank()});
   run_ranks(comms, [&](Comm& comm) {
     watch.join(comm.rank(), std::shared_ptr<Comm>(&comm, [](Comm*) {}));
     for (int i = 0; comm.rank() == 1 && i < 50; ++i) {
       std::this_thread::sleep_for(milliseconds(10));
-      comm.pulse()->progress();
+      comm.rank_progress()->progress();
     }
     comm.barrier().wait();
     watch.leave(comm.rank());
@@ -76,7 +76,7 @@ TEST(ThreadWatch, TellsWhenAHungRankDoesNotComeBack) {
     finding = text;
     told.notify_all();
   });
-  const auto comms = make_thread_comms(2, {.deadline = kNoDeadline, .pulses = watch.pulses()});
+  const auto comms = make_thread_comms(2, {.deadline = kNoDeadline, .progress_by_rank = watch.progress_by_rank()});
   std::vector<std::shared_ptr<Comm>> shared;
   for (const auto& comm : comms) shared.emplace_back(comm.get(), [](Comm*) {});
   const auto body = [&](Comm& comm) {

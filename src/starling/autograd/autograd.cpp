@@ -8,7 +8,7 @@
 #include "starling/ops/api/binary.h"
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/row_sparse.h"
-#include "starling/ops/def/row_sparse.h"
+#include "starling/ops/def/attrs/row_sparse.h"
 
 namespace starling {
 namespace {

@@ -5,9 +5,9 @@
 #include "starling/autograd/autograd.h"
 #include "starling/autograd/hooks.h"
 #include "starling/base/error.h"
-#include "starling/base/thread_context.h"
+#include "starling/base/thread/thread_context.h"
 #include "starling/ops/api/row_sparse.h"
-#include "starling/ops/def/row_sparse.h"
+#include "starling/ops/def/attrs/row_sparse.h"
 
 namespace starling {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "starling/autograd/hooks.h"
 #include "starling/base/error.h"
-#include "starling/base/thread_context.h"
+#include "starling/base/thread/thread_context.h"
 #include "starling/ops/def/apply.h"
 #include "starling/tensor/interpreter.h"
 

@@ -5,7 +5,7 @@
 #include "starling/base/error.h"
 #include "starling/ops/api/row_sparse.h"
 #include "starling/ops/def/hold.h"
-#include "starling/ops/def/scope.h"
+#include "starling/ops/def/scopes/scope.h"
 
 namespace starling {
 namespace {

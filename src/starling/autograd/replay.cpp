@@ -5,8 +5,8 @@
 #include "starling/base/error.h"
 #include "starling/ops/api/state.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/attrs/state.h"
 #include "starling/ops/def/registry.h"
-#include "starling/ops/def/state.h"
 
 namespace starling::autograd {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "starling/base/thread_context.h"
+#include "starling/base/thread/thread_context.h"
 
 namespace starling {
 namespace {

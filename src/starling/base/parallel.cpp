@@ -5,10 +5,10 @@
 #include <exception>
 #include <mutex>
 
-#include "starling/base/first_error.h"
-#include "starling/base/forked.h"
-#include "starling/base/thread_context.h"
-#include "starling/base/thread_team.h"
+#include "starling/base/thread/first_error.h"
+#include "starling/base/thread/forked.h"
+#include "starling/base/thread/thread_context.h"
+#include "starling/base/thread/thread_team.h"
 
 namespace starling {
 namespace {

@@ -7,7 +7,7 @@
 
 namespace starling {
 
-// The only parallelism inside a kernel. Every thread that enters a region has its own team (base/thread_team.h).
+// The only parallelism inside a kernel. Every thread that enters a region has its own team (base/thread/thread_team.h).
 
 // Number of threads that a parallel region entered from this thread may use.
 int num_threads();

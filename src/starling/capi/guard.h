@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "starling/base/config.h"
+#include "starling/base/config/config.h"
 #include "starling/capi/handles.h"
 #include "starling/tensor/out_of_memory.h"
 

@@ -10,7 +10,7 @@
 #include "starling/dist/comm/backend.h"
 #include "starling/dist/comm/probe.h"
 #include "starling/dist/comm/threads/threads_comm.h"
-#include "starling/dist/launch/supervisor.h"
+#include "starling/dist/launch/launcher/supervisor.h"
 #include "starling/dist/launch/world.h"
 
 namespace starling::cli {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "starling/base/nearest.h"
+#include "starling/base/config/nearest.h"
 #include "starling/cli/cli.h"
 #include "starling/cli/shipped_jobs.h"
 #include "starling/train/runs/run_record.h"

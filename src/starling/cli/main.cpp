@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "starling/base/file.h"
-#include "starling/base/nearest.h"
+#include "starling/base/config/nearest.h"
+#include "starling/base/file/file.h"
 #include "starling/base/version.h"
 #include "starling/cli/commands.h"
-#include "starling/cli/help_width.h"
-#include "starling/cli/tell.h"
-#include "starling/cli/usage.h"
+#include "starling/cli/terminal/help_width.h"
+#include "starling/cli/terminal/tell.h"
+#include "starling/cli/terminal/usage.h"
 #include "starling/train/loop/interrupt.h"
 #include "starling/train/run/refusal.h"
 

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <system_error>
 
-#include "starling/cli/tell.h"
+#include "starling/cli/terminal/tell.h"
 
 namespace starling::cli {
 

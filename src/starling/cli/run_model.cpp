@@ -6,9 +6,9 @@
 #include <system_error>
 
 #include "starling/base/error.h"
-#include "starling/base/file.h"
+#include "starling/base/file/file.h"
 #include "starling/cli/job_file.h"
-#include "starling/cli/tell.h"
+#include "starling/cli/terminal/tell.h"
 #include "starling/data/tokenizers/tokenizer.h"
 #include "starling/train/job/job_data.h"
 #include "starling/train/job/prepared_job.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "starling/base/kinds.h"
+#include "starling/base/config/kinds.h"
 #include "starling/base/philox.h"
 #include "starling/tensor/tensor.h"
 

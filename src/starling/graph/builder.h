@@ -8,7 +8,7 @@
 
 #include "starling/graph/edge.h"
 #include "starling/graph/tracer.h"
-#include "starling/ops/def/scope.h"
+#include "starling/ops/def/scopes/scope.h"
 
 namespace starling {
 

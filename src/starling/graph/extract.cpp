@@ -7,7 +7,7 @@
 #include "starling/graph/control/control_bodies.h"
 #include "starling/graph/control/control_types.h"
 #include "starling/ops/api/state.h"
-#include "starling/ops/def/state.h"
+#include "starling/ops/def/attrs/state.h"
 
 namespace starling::graph {
 namespace {

@@ -7,9 +7,9 @@
 #include "starling/graph/control/control_types.h"
 #include "starling/graph/printer.h"
 #include "starling/ops/api/state.h"
-#include "starling/ops/def/comm_world.h"
+#include "starling/ops/def/attrs/state.h"
 #include "starling/ops/def/registry.h"
-#include "starling/ops/def/state.h"
+#include "starling/ops/def/scopes/comm_world.h"
 
 namespace starling::graph {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "starling/ops/def/op_def.h"
-#include "starling/ops/def/sharding.h"
+#include "starling/ops/def/sharding/sharding.h"
 
 namespace starling::graph {
 
@@ -89,7 +89,7 @@ class Graph {
   // Id of the tracer whose tensors are handles of this graph's values; 0: none (parsed, rewritten).
   std::uint64_t tracer = 0;
 
-  // Control-flow bodies, referred to by index (see ops/def/control.h): immutable, and shared with the graphs that
+  // Control-flow bodies, referred to by index (see ops/def/attrs/control.h): immutable, and shared with the graphs that
   // passes derive from this one.
   std::vector<std::shared_ptr<const Graph>> bodies;
   int add_body(std::shared_ptr<const Graph> body);  // returns its index; an existing body keeps its own

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "starling/ops/api/creation.h"
-#include "starling/ops/def/creation.h"
+#include "starling/ops/def/attrs/creation.h"
 #include "starling/ops/def/dtype_limits.h"
 #include "starling/tensor/dtype.h"
 

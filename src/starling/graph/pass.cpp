@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "starling/base/config/nearest.h"
 #include "starling/base/error.h"
-#include "starling/base/nearest.h"
 #include "starling/graph/verifier.h"
 
 namespace starling::graph {

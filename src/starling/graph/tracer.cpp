@@ -7,11 +7,11 @@
 #include "starling/ops/api/device_scope.h"
 #include "starling/ops/api/row_sparse.h"
 #include "starling/ops/api/state.h"
-#include "starling/ops/def/call_site.h"
-#include "starling/ops/def/loop_scope.h"
+#include "starling/ops/def/attrs/state.h"
 #include "starling/ops/def/registry.h"
-#include "starling/ops/def/scope.h"
-#include "starling/ops/def/state.h"
+#include "starling/ops/def/scopes/call_site.h"
+#include "starling/ops/def/scopes/loop_scope.h"
+#include "starling/ops/def/scopes/scope.h"
 
 namespace starling::graph {
 

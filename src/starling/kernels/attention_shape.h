@@ -6,7 +6,7 @@
 #include "starling/kernels/kernel.h"
 #include "starling/kernels/strides.h"
 #include "starling/ops/api/attention.h"
-#include "starling/ops/def/attention.h"
+#include "starling/ops/def/attrs/attention.h"
 
 namespace starling::kernels {
 

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "starling/kernels/kernel.h"
+#include "starling/ops/def/attrs/embedding.h"
 #include "starling/ops/def/bag_operands.h"
-#include "starling/ops/def/embedding.h"
 
 namespace starling::kernels {
 

@@ -5,14 +5,14 @@
 #include <vector>
 
 #include "starling/base/error.h"
-#include "starling/base/foreign_lock.h"
 #include "starling/base/parallel.h"
-#include "starling/base/stop_request.h"
-#include "starling/base/thread_context.h"
+#include "starling/base/thread/foreign_lock.h"
+#include "starling/base/thread/stop_request.h"
+#include "starling/base/thread/thread_context.h"
 #include "starling/kernels/cpu/simd/copy.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/def/apply.h"
-#include "starling/ops/def/comm_world.h"
+#include "starling/ops/def/scopes/comm_world.h"
 #include "starling/tensor/allocator.h"
 
 namespace starling::kernels {

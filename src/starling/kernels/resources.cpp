@@ -1,7 +1,7 @@
 #include "starling/kernels/resources.h"
 
+#include "starling/base/config/nearest.h"
 #include "starling/base/error.h"
-#include "starling/base/nearest.h"
 
 namespace starling::kernels {
 

@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "starling/base/config/nearest.h"
 #include "starling/base/error.h"
 #include "starling/base/error_text.h"
-#include "starling/base/nearest.h"
 #include "starling/nn/infer.h"
 #include "starling/nn/layer_kinds.h"
 #include "starling/nn/wired.h"

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "starling/base/config.h"
+#include "starling/base/config/config.h"
 #include "starling/nn/module.h"
 #include "starling/tensor/shape.h"
 

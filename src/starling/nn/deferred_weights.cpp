@@ -7,7 +7,7 @@
 #include "starling/base/error.h"
 #include "starling/ops/api/random.h"
 #include "starling/ops/def/apply.h"
-#include "starling/ops/def/random.h"
+#include "starling/ops/def/attrs/random.h"
 #include "starling/ops/def/registry.h"
 #include "starling/tensor/bytes.h"
 #include "starling/tensor/interpreter.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "starling/nn/init.h"
-#include "starling/ops/def/scope.h"
+#include "starling/ops/def/scopes/scope.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling::nn {

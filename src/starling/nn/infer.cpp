@@ -3,7 +3,7 @@
 #include "starling/base/error.h"
 #include "starling/graph/tracer.h"
 #include "starling/ops/def/apply.h"
-#include "starling/ops/def/scope.h"
+#include "starling/ops/def/scopes/scope.h"
 
 namespace starling::nn {
 

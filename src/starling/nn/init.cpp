@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "starling/base/error.h"
-#include "starling/base/glob.h"
+#include "starling/base/file/glob.h"
 #include "starling/base/parallel.h"
 #include "starling/nn/deferred_weights.h"
 #include "starling/nn/module.h"
@@ -17,7 +17,7 @@
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/api/state.h"
 #include "starling/ops/def/apply.h"
-#include "starling/ops/def/scope.h"
+#include "starling/ops/def/scopes/scope.h"
 
 namespace starling::nn {
 namespace {

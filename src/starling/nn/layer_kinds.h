@@ -4,7 +4,7 @@
 #include <memory>
 #include <span>
 
-#include "starling/base/kinds.h"
+#include "starling/base/config/kinds.h"
 #include "starling/nn/module.h"
 
 namespace starling::nn {

@@ -9,13 +9,13 @@
 #include <set>
 #include <typeinfo>
 
+#include "starling/base/config/nearest.h"
 #include "starling/base/error.h"
 #include "starling/base/error_text.h"
-#include "starling/base/nearest.h"
 #include "starling/ops/api/creation.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/argument_error.h"
-#include "starling/ops/def/scope.h"
+#include "starling/ops/def/scopes/scope.h"
 #include "starling/tensor/interpreter.h"
 
 namespace starling::nn {

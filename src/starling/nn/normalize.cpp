@@ -7,7 +7,7 @@
 #include "starling/ops/api/normalize.h"
 #include "starling/ops/api/state.h"
 #include "starling/ops/def/apply.h"
-#include "starling/ops/def/unbiased_variance.h"
+#include "starling/ops/def/attrs/unbiased_variance.h"
 
 namespace starling::nn {
 namespace {

@@ -8,8 +8,8 @@
 
 namespace starling {
 
-// Job-file settings of the Options structs (base/settings.h). Only declared here: settings() is defined beside the
-// layer kinds, so that programs that use layers need not include base/settings.h.
+// Job-file settings of the Options structs (base/config/settings.h). Only declared here: settings() is defined beside
+// the layer kinds, so that programs that use layers need not include base/config/settings.h.
 struct Setting;
 using Settings = std::vector<Setting>;
 

@@ -13,7 +13,7 @@
 #include "starling/graph/cost/cost.h"
 #include "starling/graph/tracer.h"
 #include "starling/ops/def/apply.h"
-#include "starling/ops/def/scope.h"
+#include "starling/ops/def/scopes/scope.h"
 
 namespace starling::nn {
 namespace {

@@ -1,7 +1,7 @@
 #include "starling/nn/wired.h"
 
+#include "starling/base/config/nearest.h"
 #include "starling/base/error.h"
-#include "starling/base/nearest.h"
 
 namespace starling::nn {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "starling/base/thread_context.h"
+#include "starling/base/thread/thread_context.h"
 
 namespace starling::optim {
 DeferredState::DeferredState(Which which)

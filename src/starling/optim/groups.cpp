@@ -1,8 +1,8 @@
 #include "starling/optim/groups.h"
 
+#include "starling/base/config/nearest.h"
 #include "starling/base/error.h"
-#include "starling/base/glob.h"
-#include "starling/base/nearest.h"
+#include "starling/base/file/glob.h"
 
 namespace starling::optim {
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "starling/base/settings.h"
+#include "starling/base/config/settings.h"
 #include "starling/optim/optimizer.h"
 
 namespace starling::optim {

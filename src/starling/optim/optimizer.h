@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "starling/ops/def/update.h"
+#include "starling/ops/def/attrs/update.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling::optim {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "starling/base/kinds.h"
+#include "starling/base/config/kinds.h"
 #include "starling/optim/optimizer.h"
 
 namespace starling::optim {

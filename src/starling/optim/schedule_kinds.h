@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "starling/base/kinds.h"
+#include "starling/base/config/kinds.h"
 #include "starling/optim/schedule.h"
 
 namespace starling::optim {

@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "starling/base/settings.h"
+#include "starling/base/config/settings.h"
 #include "starling/optim/schedule.h"
 
 namespace starling::optim {

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "starling/base/settings.h"
+#include "starling/base/config/settings.h"
 #include "starling/ops/api/state.h"
-#include "starling/ops/def/state.h"
+#include "starling/ops/def/attrs/state.h"
 #include "starling/optim/optimizer.h"
 
 namespace starling::optim {

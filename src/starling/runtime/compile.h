@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "starling/graph/tracer.h"
-#include "starling/ops/def/comm_world.h"
+#include "starling/ops/def/scopes/comm_world.h"
 #include "starling/runtime/program.h"
 
 namespace starling {

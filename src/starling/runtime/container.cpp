@@ -1,7 +1,7 @@
 #include "starling/runtime/container.h"
 
+#include "starling/base/config/nearest.h"
 #include "starling/base/error.h"
-#include "starling/base/nearest.h"
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/state.h"
 #include "starling/ops/def/apply.h"

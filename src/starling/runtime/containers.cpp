@@ -1,7 +1,7 @@
 #include "starling/runtime/containers.h"
 
+#include "starling/base/config/nearest.h"
 #include "starling/base/error.h"
-#include "starling/base/nearest.h"
 #include "starling/graph/extract.h"
 #include "starling/runtime/interpreter/graph_interpreter.h"
 

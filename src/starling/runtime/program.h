@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "starling/graph/pass.h"
-#include "starling/ops/def/comm_world.h"
+#include "starling/ops/def/scopes/comm_world.h"
 #include "starling/runtime/container.h"
 #include "starling/runtime/profile/profiler.h"
 

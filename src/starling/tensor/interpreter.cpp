@@ -1,6 +1,6 @@
 #include "starling/tensor/interpreter.h"
 
-#include "starling/base/thread_context.h"
+#include "starling/base/thread/thread_context.h"
 
 namespace starling {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "starling/base/kinds.h"
+#include "starling/base/config/kinds.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "starling/base/kinds.h"
+#include "starling/base/config/kinds.h"
 #include "starling/nn/module.h"
 
 namespace starling::zoo {

@@ -10,7 +10,7 @@
 
 #include "../byte_helpers.h"
 #include "starling/base/bytes.h"
-#include "starling/base/crc32c.h"
+#include "starling/base/hash/crc32c.h"
 #include "starling/data/formats/tar.h"
 #include "starling/data/formats/text.h"
 #include "starling/data/formats/tfrecord.h"

@@ -13,7 +13,7 @@
 #include "starling/base/parallel.h"
 #include "starling/dist/comm/transport/gloo_comm.h"
 #include "starling/dist/comm/transport/mpi_comm.h"
-#include "starling/dist/launch/store.h"
+#include "starling/dist/launch/store/store.h"
 
 namespace starling::dist {
 namespace {

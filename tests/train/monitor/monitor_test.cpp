@@ -6,7 +6,7 @@
 #include <map>
 #include <sstream>
 
-#include "starling/base/config.h"
+#include "starling/base/config/config.h"
 #include "starling/nn/layers.h"
 #include "starling/ops/api/random.h"
 #include "starling/optim/sgd.h"

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "starling/base/clock.h"
-#include "starling/base/file.h"
+#include "starling/base/file/file.h"
 #include "starling/base/parallel.h"
-#include "starling/cli/bench_memory.h"
-#include "starling/cli/bench_net.h"
-#include "starling/cli/bench_ranks.h"
+#include "starling/cli/bench/bench_memory.h"
+#include "starling/cli/bench/bench_net.h"
+#include "starling/cli/bench/bench_ranks.h"
 #include "starling/cli/commands.h"
 #include "starling/dist/comm/backend.h"
 #include "starling/graph/pass.h"

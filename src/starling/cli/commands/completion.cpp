@@ -1,4 +1,4 @@
-#include "starling/cli/completion.h"
+#include "starling/cli/terminal/completion.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <iostream>
 #include <string>
 
-#include "starling/base/file.h"
+#include "starling/base/file/file.h"
 #include "starling/cli/commands.h"
 
 namespace starling {

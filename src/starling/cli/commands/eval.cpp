@@ -9,7 +9,7 @@
 #include "starling/cli/job_file.h"
 #include "starling/cli/run_home.h"
 #include "starling/cli/run_model.h"
-#include "starling/cli/tell.h"
+#include "starling/cli/terminal/tell.h"
 #include "starling/data/loading/loader.h"
 #include "starling/ops/def/apply.h"
 #include "starling/train/job/job_data.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "starling/cli/commands.h"
-#include "starling/cli/inspect_files.h"
+#include "starling/cli/inspect/inspect_files.h"
 #include "starling/data/datasets/hdf5_dataset.h"
 #include "starling/data/formats/hdf5.h"
 #include "starling/data/formats/hdf5_path.h"

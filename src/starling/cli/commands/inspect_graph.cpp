@@ -6,11 +6,11 @@
 #include <memory>
 #include <string>
 
-#include "starling/base/file.h"
-#include "starling/cli/bench_net.h"
+#include "starling/base/file/file.h"
+#include "starling/cli/bench/bench_net.h"
 #include "starling/cli/commands.h"
 #include "starling/cli/job_file.h"
-#include "starling/dist/strategy/planned_step.h"
+#include "starling/dist/strategy/programs/planned_step.h"
 #include "starling/graph/export/dot.h"
 #include "starling/graph/export/svg.h"
 #include "starling/graph/export/tensorboard.h"

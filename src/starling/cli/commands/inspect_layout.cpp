@@ -4,12 +4,12 @@
 #include <map>
 #include <string>
 
-#include "starling/base/file.h"
+#include "starling/base/file/file.h"
 #include "starling/cli/commands.h"
+#include "starling/cli/inspect/layout_picture.h"
 #include "starling/cli/job_file.h"
-#include "starling/cli/layout_picture.h"
 #include "starling/dist/mesh/region.h"
-#include "starling/dist/strategy/sharded_state.h"
+#include "starling/dist/strategy/state/sharded_state.h"
 #include "starling/nn/deferred_weights.h"
 #include "starling/runtime/execution/executable.h"
 #include "starling/runtime/program.h"

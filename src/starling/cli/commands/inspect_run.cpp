@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "starling/base/file.h"
+#include "starling/base/file/file.h"
 #include "starling/cli/commands.h"
-#include "starling/cli/help_width.h"
 #include "starling/cli/job_file.h"
+#include "starling/cli/terminal/help_width.h"
 #include "starling/train/checkpoint/checkpoint.h"
 #include "starling/train/monitor/server_scalars.h"
 #include "starling/train/runs/run_record.h"

@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "starling/base/file.h"
+#include "starling/base/file/file.h"
 #include "starling/cli/commands.h"
 #include "starling/cli/job_file.h"
 #include "starling/dist/comm/backend.h"
-#include "starling/dist/launch/secret.h"
-#include "starling/dist/launch/supervisor.h"
+#include "starling/dist/launch/launcher/supervisor.h"
+#include "starling/dist/launch/store/secret.h"
 #include "starling/train/job/job_servers.h"
 
 namespace starling::cli {

@@ -5,8 +5,8 @@
 
 #include "starling/base/text.h"
 #include "starling/cli/commands.h"
-#include "starling/cli/name_hint.h"
-#include "starling/cli/print_kinds.h"
+#include "starling/cli/terminal/name_hint.h"
+#include "starling/cli/terminal/print_kinds.h"
 #include "starling/nn/layer_kinds.h"
 
 namespace starling::cli {

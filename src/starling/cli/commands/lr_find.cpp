@@ -5,10 +5,10 @@
 #include <iostream>
 #include <string>
 
-#include "starling/base/file.h"
+#include "starling/base/file/file.h"
 #include "starling/cli/commands.h"
 #include "starling/cli/job_file.h"
-#include "starling/cli/tell.h"
+#include "starling/cli/terminal/tell.h"
 #include "starling/train/loop/interrupt.h"
 #include "starling/train/monitor/plot/svg_plot.h"
 

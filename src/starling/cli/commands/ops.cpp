@@ -8,7 +8,7 @@
 
 #include "starling/base/text.h"
 #include "starling/cli/commands.h"
-#include "starling/cli/name_hint.h"
+#include "starling/cli/terminal/name_hint.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/registry.h"

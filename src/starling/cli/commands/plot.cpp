@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "starling/base/file.h"
+#include "starling/base/file/file.h"
 #include "starling/cli/commands.h"
-#include "starling/cli/tell.h"
+#include "starling/cli/terminal/tell.h"
 #include "starling/train/monitor/plot/svg_plot.h"
 #include "starling/train/monitor/plot/text_plot.h"
 

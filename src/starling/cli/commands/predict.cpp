@@ -4,10 +4,10 @@
 #include <filesystem>
 #include <string>
 
-#include "starling/base/file.h"
+#include "starling/base/file/file.h"
 #include "starling/cli/commands.h"
-#include "starling/cli/predict_input.h"
-#include "starling/cli/predict_output.h"
+#include "starling/cli/predict/predict_input.h"
+#include "starling/cli/predict/predict_output.h"
 #include "starling/cli/run_model.h"
 #include "starling/data/tokenizers/tokenizer.h"
 #include "starling/train/saved_model/generate.h"

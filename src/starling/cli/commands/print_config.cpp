@@ -4,9 +4,9 @@
 #include <string>
 
 #include "starling/cli/commands.h"
-#include "starling/cli/fit_table.h"
-#include "starling/cli/help_width.h"
 #include "starling/cli/job_file.h"
+#include "starling/cli/terminal/fit_table.h"
+#include "starling/cli/terminal/help_width.h"
 
 namespace starling::cli {
 namespace {

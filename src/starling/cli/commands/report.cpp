@@ -3,10 +3,10 @@
 #include <filesystem>
 #include <string>
 
-#include "starling/base/file.h"
+#include "starling/base/file/file.h"
 #include "starling/cli/commands.h"
 #include "starling/cli/job_file.h"
-#include "starling/cli/tell.h"
+#include "starling/cli/terminal/tell.h"
 #include "starling/train/job/prepared_job.h"
 #include "starling/train/report/run_report.h"
 #include "starling/train/run/run_weights.h"

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "starling/cli/commands.h"
-#include "starling/cli/fit_runs.h"
-#include "starling/cli/help_width.h"
-#include "starling/cli/tell.h"
+#include "starling/cli/terminal/fit_runs.h"
+#include "starling/cli/terminal/help_width.h"
+#include "starling/cli/terminal/tell.h"
 #include "starling/train/runs/run_table.h"
 
 namespace starling {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "starling/base/nearest.h"
+#include "starling/base/config/nearest.h"
 #include "starling/cli/commands.h"
-#include "starling/cli/help_width.h"
+#include "starling/cli/terminal/help_width.h"
 
 namespace starling::cli {
 namespace {

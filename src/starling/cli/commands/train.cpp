@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "starling/base/as_rank.h"
 #include "starling/base/error_text.h"
+#include "starling/base/thread/as_rank.h"
 #include "starling/cli/commands.h"
-#include "starling/cli/help_width.h"
 #include "starling/cli/job_file.h"
 #include "starling/cli/run_home.h"
-#include "starling/cli/tell.h"
+#include "starling/cli/terminal/help_width.h"
+#include "starling/cli/terminal/tell.h"
 #include "starling/dist/launch/rank_info.h"
 #include "starling/train/job/job_check.h"
 #include "starling/train/job/job_error.h"

@@ -5,8 +5,8 @@
 
 #include "starling/cli/commands.h"
 #include "starling/cli/job_file.h"
-#include "starling/cli/tell.h"
-#include "starling/dist/strategy/server_rule.h"
+#include "starling/cli/terminal/tell.h"
+#include "starling/dist/strategy/servers/server_rule.h"
 #include "starling/train/job/job_check.h"
 
 namespace starling::cli {

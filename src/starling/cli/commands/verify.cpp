@@ -10,7 +10,7 @@
 
 #include "starling/autograd/autograd.h"
 #include "starling/base/parallel.h"
-#include "starling/cli/bench_net.h"
+#include "starling/cli/bench/bench_net.h"
 #include "starling/cli/commands.h"
 #include "starling/cli/job_file.h"
 #include "starling/data/loading/loader.h"

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "starling/cli/commands.h"
-#include "starling/cli/name_hint.h"
-#include "starling/cli/print_kinds.h"
+#include "starling/cli/terminal/name_hint.h"
+#include "starling/cli/terminal/print_kinds.h"
 
 namespace starling::cli {
 namespace {

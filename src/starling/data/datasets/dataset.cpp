@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "starling/base/error.h"
-#include "starling/base/mapped_guard.h"
+#include "starling/base/file/mapped_guard.h"
 
 namespace starling {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "starling/base/file.h"
+#include "starling/base/file/file.h"
 #include "starling/data/formats/inflate.h"
 
 namespace starling::data {

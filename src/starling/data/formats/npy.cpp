@@ -7,7 +7,7 @@
 
 #include "starling/base/bytes.h"
 #include "starling/base/error.h"
-#include "starling/base/mapped_guard.h"
+#include "starling/base/file/mapped_guard.h"
 #include "starling/data/formats/npy_header.h"
 #include "starling/data/formats/zip.h"
 #include "starling/tensor/bytes.h"

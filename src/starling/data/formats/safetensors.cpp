@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "starling/base/config/nearest.h"
 #include "starling/base/error.h"
-#include "starling/base/nearest.h"
 
 namespace starling::data {
 namespace {

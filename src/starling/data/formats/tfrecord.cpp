@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "starling/base/bytes.h"
-#include "starling/base/crc32c.h"
 #include "starling/base/error.h"
+#include "starling/base/hash/crc32c.h"
 #include "starling/data/records/seekable_reader.h"
 
 namespace starling::data {

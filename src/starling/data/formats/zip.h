@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "starling/base/file.h"
+#include "starling/base/file/file.h"
 #include "starling/base/result.h"
 
 namespace starling::data {

@@ -8,9 +8,9 @@
 
 #include "starling/base/clock.h"
 #include "starling/base/error.h"
-#include "starling/base/make_thread.h"
 #include "starling/base/result.h"
-#include "starling/base/stop_request.h"
+#include "starling/base/thread/make_thread.h"
+#include "starling/base/thread/stop_request.h"
 #include "starling/data/loading/indexed_batches.h"
 #include "starling/data/loading/sample_error.h"
 #include "starling/data/loading/stream_batches.h"

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "starling/base/settings.h"
+#include "starling/base/config/settings.h"
 #include "starling/data/source.h"
 
 namespace starling::data {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "starling/base/error.h"
-#include "starling/base/hash.h"
+#include "starling/base/hash/hash.h"
 #include "starling/base/result.h"
 #include "starling/data/loading/sample_error.h"
 #include "starling/data/loading/sampler.h"

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "starling/base/settings.h"
+#include "starling/base/config/settings.h"
 #include "starling/data/datasets/dataset.h"
 #include "starling/data/source.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "starling/base/settings.h"
+#include "starling/base/config/settings.h"
 #include "starling/data/loading/shard_walk.h"
 #include "starling/data/records/packed_record.h"
 #include "starling/data/records/record_reader.h"

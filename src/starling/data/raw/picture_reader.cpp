@@ -7,7 +7,7 @@
 #include <span>
 
 #include "starling/base/error.h"
-#include "starling/base/file.h"
+#include "starling/base/file/file.h"
 #include "starling/data/formats/image.h"
 
 namespace starling::data {

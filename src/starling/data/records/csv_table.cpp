@@ -10,8 +10,8 @@
 #include <set>
 
 #include "starling/base/bytes.h"
+#include "starling/base/config/nearest.h"
 #include "starling/base/error.h"
-#include "starling/base/nearest.h"
 #include "starling/base/text.h"
 
 namespace starling::data {

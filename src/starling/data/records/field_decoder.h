@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "starling/base/settings.h"
+#include "starling/base/config/settings.h"
 #include "starling/data/pictures/fit_image.h"
 #include "starling/data/records/record_reader.h"
 

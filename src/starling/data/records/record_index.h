@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <functional>
 
-#include "starling/base/file.h"
+#include "starling/base/file/file.h"
 #include "starling/data/records/record_reader.h"
 
 namespace starling::data {

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "starling/base/error.h"
-#include "starling/base/file.h"
+#include "starling/base/file/file.h"
 #include "starling/data/loading/split.h"
 #include "starling/data/sources/pictures.h"
 #include "starling/tensor/bytes.h"

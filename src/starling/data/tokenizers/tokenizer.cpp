@@ -1,7 +1,7 @@
 #include "starling/data/tokenizers/tokenizer.h"
 
 #include "starling/base/error.h"
-#include "starling/base/file.h"
+#include "starling/base/file/file.h"
 #include "starling/data/tokenizers/bpe.h"
 #include "starling/data/tokenizers/byte_text.h"
 #include "starling/data/tokenizers/sequence_vocabulary.h"

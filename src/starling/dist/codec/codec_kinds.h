@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "starling/base/kinds.h"
+#include "starling/base/config/kinds.h"
 #include "starling/dist/codec/codec.h"
 
 namespace starling::dist {

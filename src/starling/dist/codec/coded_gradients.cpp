@@ -6,9 +6,9 @@
 #include "starling/dist/comm/probe.h"
 #include "starling/graph/rewriter.h"
 #include "starling/ops/api/creation.h"
-#include "starling/ops/def/coded.h"
+#include "starling/ops/def/attrs/coded.h"
+#include "starling/ops/def/attrs/state.h"
 #include "starling/ops/def/registry.h"
-#include "starling/ops/def/state.h"
 
 namespace starling::dist {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "starling/ops/def/matmul.h"
-#include "starling/ops/def/update.h"
+#include "starling/ops/def/attrs/matmul.h"
+#include "starling/ops/def/attrs/update.h"
 
 namespace starling::dist {
 namespace {

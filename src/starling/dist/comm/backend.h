@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "starling/base/settings.h"
+#include "starling/base/config/settings.h"
 #include "starling/dist/comm/comm.h"
 #include "starling/dist/launch/rank_info.h"
 
@@ -26,10 +26,10 @@ struct BackendOptions {
   std::uint64_t epoch = 0;
   std::chrono::milliseconds join_deadline{60'000};
   std::chrono::milliseconds call_deadline{300'000};
-  std::shared_ptr<Pulse> pulse{};    // of this rank, if it is supervised
-  std::function<bool()> stop{};      // polled while ranks connect; true: throws Error; null: never
-  std::string all_reduce{};          // algorithm name; empty: any; never set for one_host
-  std::string listen = "127.0.0.1";  // address of this host for the others
+  std::shared_ptr<RankProgress> rank_progress{};  // of this rank, if it is supervised
+  std::function<bool()> stop{};                   // polled while ranks connect; true: throws Error; null: never
+  std::string all_reduce{};                       // algorithm name; empty: any; never set for one_host
+  std::string listen = "127.0.0.1";               // address of this host for the others
 };
 
 // Backend between processes: all that worlds, jobs and commands know of it. A file of comm/kinds registers one; CMake

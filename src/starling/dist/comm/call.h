@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "starling/ops/def/sharding.h"
+#include "starling/ops/def/sharding/sharding.h"
 #include "starling/tensor/dtype.h"
 
 namespace starling {
@@ -27,9 +27,9 @@ enum class CommOp : std::uint8_t {
 };
 inline constexpr int kCommOpCount = 12;
 
-// A reducing collective combines elements by a ReduceOp (ops/def/sharding.h): in rank order where the backend is
-// rank_ordered, else in a fixed order of the backend's own. mean is for floating point only; booleans take max (or) and
-// min (and) only. f16 and bf16 accumulate in f32; integers wrap; NaN wins over any number in max and min.
+// A reducing collective combines elements by a ReduceOp (ops/def/sharding/sharding.h): in rank order where the backend
+// is rank_ordered, else in a fixed order of the backend's own. mean is for floating point only; booleans take max (or)
+// and min (and) only. f16 and bf16 accumulate in f32; integers wrap; NaN wins over any number in max and min.
 
 std::string_view name(CommOp op);
 constexpr bool is_point_to_point(CommOp op) { return op == CommOp::send || op == CommOp::recv; }
@@ -38,7 +38,7 @@ constexpr bool has_root(CommOp op) { return op == CommOp::broadcast || op == Com
 using CommClock = std::chrono::steady_clock;
 using CommTime = CommClock::time_point;
 
-// Deadline of calls that supervision alone ends (health/vigil.h).
+// Deadline of calls that supervision alone ends (health/failure_detector.h).
 inline constexpr std::chrono::milliseconds kNoDeadline = std::chrono::hours(24 * 365);
 
 struct CallOptions {

@@ -158,7 +158,7 @@ std::unique_ptr<Comm> Comm::split(int color, int key, const CallOptions& options
   const std::uint64_t record = log().started(dist::fingerprint_of(call, rank(), epoch()), begin);
   std::unique_ptr<Comm> part;
   {
-    const dist::Pulse::Waiting waiting(pulse());
+    const dist::RankProgress::Waiting waiting(rank_progress());
     part = make_part(call);
   }
   log().finished(record, call.op, CommClock::now() - begin);
@@ -174,15 +174,15 @@ bool Comm::finish(const Work& work, CommTime deadline) {
   // Last rank to arrive: the operation is already over, no time was spent waiting, and a coarse clock will do.
   if (poll(work.ticket_)) {
     log().finished(work.record_, work.ticket_.op, {}, dist::about_now());
-    if (group_.pulse) group_.pulse->progress();
+    if (group_.rank_progress) group_.rank_progress->progress();
     return true;
   }
   const CommTime begin = CommClock::now();
   {
-    const dist::Pulse::Waiting waiting(pulse());
+    const dist::RankProgress::Waiting waiting(rank_progress());
     if (!await(work.ticket_, deadline)) return false;
   }
-  if (group_.pulse) group_.pulse->progress();
+  if (group_.rank_progress) group_.rank_progress->progress();
   const CommTime end = CommClock::now();
   log().finished(work.record_, work.ticket_.op, end - begin, end);
   return true;

@@ -7,7 +7,7 @@
 
 #include "starling/dist/comm/call.h"
 #include "starling/dist/comm/journal.h"
-#include "starling/dist/comm/pulse.h"
+#include "starling/dist/comm/rank_progress.h"
 #include "starling/dist/comm/rank_status.h"
 #include "starling/dist/comm/work.h"
 
@@ -33,7 +33,8 @@ struct CommGroup {
   std::uint64_t epoch = 0;  // membership epoch; calls of another epoch are refused
   std::string label = "world";
   std::chrono::milliseconds deadline{300'000};  // default for calls that set none
-  std::shared_ptr<dist::Pulse> pulse{};         // of this rank, where it is supervised; shared by groups split off
+  std::shared_ptr<dist::RankProgress>
+      rank_progress{};  // of this rank, where it is supervised; shared by groups split off
 };
 
 // A rank's view of a group of ranks that exchange raw buffers.
@@ -55,8 +56,8 @@ class Comm {
   int size() const { return group_.size; }
   std::uint64_t epoch() const { return group_.epoch; }
   const CommGroup& group() const { return group_; }
-  const dist::Journal& journal() const { return *journal_; }  // counters and flight recorder
-  dist::Pulse* pulse() const { return group_.pulse.get(); }   // null: this rank is not supervised
+  const dist::Journal& journal() const { return *journal_; }                        // counters and flight recorder
+  dist::RankProgress* rank_progress() const { return group_.rank_progress.get(); }  // null: this rank is not supervised
   virtual CommCapabilities capabilities() const = 0;
 
   // Allocator of memory that the other ranks can access: collectives whose buffers all lie in it make no intermediate
@@ -115,11 +116,11 @@ class Comm {
   std::unique_ptr<Comm> split(int color, int key, const CallOptions& options = {});
 
   // Calls of this object no longer count as signs of life of the rank: for threads that serve others.
-  void leave_unwatched() { group_.pulse = nullptr; }
+  void leave_unwatched() { group_.rank_progress = nullptr; }
 
   // Breaks the group: every rank's outstanding and later operations throw, naming this rank and the reason, or the rank
-  // at fault if the reason quotes a finding of the supervision (pulse.h). Once it has returned, no rank touches this
-  // rank's buffers: call it before those of unfinished operations are freed. Any thread.
+  // at fault if the reason quotes a finding of the supervision (rank_progress.h). Once it has returned, no rank touches
+  // this rank's buffers: call it before those of unfinished operations are freed. Any thread.
   virtual void abort(std::string_view reason) = 0;
 
   // tell: publishes this rank's status to the others. heard: the last status received from a rank. Neither blocks; a

@@ -2,7 +2,7 @@
 
 #include "starling/dist/comm/comm.h"
 #include "starling/dist/mesh/mesh.h"
-#include "starling/ops/def/comm_world.h"
+#include "starling/ops/def/scopes/comm_world.h"
 
 namespace starling {
 

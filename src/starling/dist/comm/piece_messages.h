@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "starling/dist/comm/comm.h"
-#include "starling/ops/def/sharding.h"
+#include "starling/ops/def/sharding/sharding.h"
 #include "starling/tensor/shape.h"
 
 namespace starling::dist {

@@ -1,4 +1,4 @@
-#include "starling/ops/def/halo.h"
+#include "starling/ops/def/sharding/halo.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "starling/ops/def/resplit.h"
+#include "starling/ops/def/sharding/resplit.h"
 
 #include "starling/base/bytes.h"
 #include "starling/dist/comm/piece_messages.h"

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "starling/base/file.h"
+#include "starling/base/file/file.h"
 #include "starling/dist/launch/hosts.h"
 
 namespace starling::dist {

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "starling/base/error.h"
-#include "starling/base/hash.h"
+#include "starling/base/hash/hash.h"
 #include "starling/dist/health/rank_names.h"
 #include "starling/tensor/bytes.h"
 

@@ -19,7 +19,7 @@ BackendOptions backend_options(int rank, int world, const std::string& label, co
           .epoch = options.epoch,
           .join_deadline = options.join_deadline,
           .call_deadline = options.call_deadline,
-          .pulse = options.pulse,
+          .rank_progress = options.rank_progress,
           .stop = options.stop,
           .all_reduce = options.all_reduce,
           .listen = options.listen};

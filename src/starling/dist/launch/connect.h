@@ -11,7 +11,7 @@
 #include "starling/dist/comm/comm.h"
 #include "starling/dist/comm/hosts/host_map.h"
 #include "starling/dist/launch/rank_info.h"
-#include "starling/dist/launch/store.h"
+#include "starling/dist/launch/store/store.h"
 
 namespace starling::dist {
 
@@ -23,9 +23,9 @@ struct ConnectOptions {
   std::chrono::milliseconds join_deadline{60'000};
   std::chrono::milliseconds call_deadline{300'000};
   bool checking = true;
-  std::shared_ptr<Pulse> pulse{};  // of this rank, if it is supervised
-  std::function<bool()> stop{};    // polled while ranks connect; true: throws Error; null: never
-  std::string all_reduce{};        // algorithm name, run over messages between all ranks, inside a host too; empty: any
+  std::shared_ptr<RankProgress> rank_progress{};  // of this rank, if it is supervised
+  std::function<bool()> stop{};                   // polled while ranks connect; true: throws Error; null: never
+  std::string all_reduce{};  // algorithm name, run over messages between all ranks, inside a host too; empty: any
   std::string listen = "127.0.0.1";  // address of this host for the others
   std::string host{};                // identity of this rank's host; empty: host_identity()
 };

@@ -6,7 +6,7 @@
 #include <iterator>
 #include <sstream>
 
-#include "starling/base/file.h"
+#include "starling/base/file/file.h"
 #include "starling/dist/launch/connect.h"
 #include "starling/dist/launch/hosts.h"
 

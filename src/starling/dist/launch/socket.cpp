@@ -16,7 +16,7 @@
 #include <optional>
 #include <thread>
 
-#include "starling/dist/launch/blocking_signals.h"
+#include "starling/dist/launch/launcher/blocking_signals.h"
 
 namespace starling::dist {
 namespace {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "starling/base/file.h"
+#include "starling/base/file/file.h"
 #include "starling/base/result.h"
 
 namespace starling::dist {

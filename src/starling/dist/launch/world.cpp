@@ -9,14 +9,14 @@
 
 #include "starling/dist/comm/threads/threads_comm.h"
 #include "starling/dist/launch/connect.h"
-#include "starling/dist/launch/exit_watch.h"
-#include "starling/dist/launch/heart.h"
+#include "starling/dist/launch/final_message.h"
+#include "starling/dist/launch/heartbeats/exit_watch.h"
+#include "starling/dist/launch/heartbeats/heartbeat_sender.h"
 #include "starling/dist/launch/hosts.h"
-#include "starling/dist/launch/last_words.h"
-#include "starling/dist/launch/secret.h"
 #include "starling/dist/launch/socket.h"
-#include "starling/dist/launch/store_server.h"
-#include "starling/dist/launch/tcp_store.h"
+#include "starling/dist/launch/store/secret.h"
+#include "starling/dist/launch/store/store_server.h"
+#include "starling/dist/launch/store/tcp_store.h"
 
 namespace starling {
 namespace {
@@ -78,7 +78,7 @@ void Joining::meet_at(const std::string& address, const std::string& secret, boo
   const dist::RankInfo& info = world.info;
   world.ties = std::make_shared<World::Ties>();
   world.ties->launched = launched;
-  if (!launched) dist::prepare_last_words(info.rank, world.host);
+  if (!launched) dist::prepare_final_message(info.rank, world.host);
   if (serve) {
     const dist::HostPort where = dist::parse_host_port(address).value();
     world.ties->server = std::make_unique<dist::StoreServer>(dist::StoreServerOptions{
@@ -110,7 +110,7 @@ dist::MetRanks Joining::meet_over(const dist::CommBackend& backend) {
                                      .epoch = world.epoch,
                                      .join_deadline = options.join_deadline,
                                      .call_deadline = connect.call_deadline,
-                                     .pulse = connect.pulse,
+                                     .rank_progress = connect.rank_progress,
                                      .stop = options.stop,
                                      .all_reduce = options.all_reduce});
   check(comm->rank() == info.rank && comm->size() == info.world,
@@ -145,19 +145,20 @@ dist::MetRanks Joining::meet_over(const dist::CommBackend& backend) {
 // go on beyond the world where a rendezvous does, too: the launcher's, or the one that ranks of `starter` made for this
 // run.
 void Joining::beat(const dist::CommBackend* starter) {
-  if (connect.pulse == nullptr) return;
+  if (connect.rank_progress == nullptr) return;
   const auto found = [comm = std::weak_ptr<Comm>(world.comm)](const std::string& finding) {
     if (const auto there = comm.lock()) there->abort(finding);
   };
-  world.heart = std::make_shared<dist::Heart>(
+  world.heartbeats = std::make_shared<dist::HeartbeatSender>(
       world.ties->store->line(),
-      dist::HeartOptions{.rank = world.info.rank,
-                         .every = options.heartbeat,
-                         .deadline = options.deadline,
-                         .place = fmt::format("pid {} on {}", ::getpid(), world.host),
-                         .served_by_rank0 = !launched},
-      connect.pulse, found, [store = world.ties->store] { return store->line_at_once(); });
-  if (launched || starter != nullptr) world.heart = dist::watch_until_exit(std::move(world.heart), world.ties);
+      dist::HeartbeatOptions{.rank = world.info.rank,
+                             .every = options.heartbeat,
+                             .deadline = options.deadline,
+                             .place = fmt::format("pid {} on {}", ::getpid(), world.host),
+                             .served_by_rank0 = !launched},
+      connect.rank_progress, found, [store = world.ties->store] { return store->line_at_once(); });
+  if (launched || starter != nullptr)
+    world.heartbeats = dist::watch_until_exit(std::move(world.heartbeats), world.ties);
   if (starter != nullptr && starter->when_waiting_at_exit != nullptr) {
     starter->when_waiting_at_exit(dist::wait_under_watch);
   }
@@ -170,7 +171,7 @@ milliseconds call_deadline(const WorldOptions& options) {
 }  // namespace
 
 void World::report_progress() const {
-  if (comm && comm->pulse() != nullptr) comm->pulse()->progress();
+  if (comm && comm->rank_progress() != nullptr) comm->rank_progress()->progress();
 }
 
 std::shared_ptr<Comm> World::part(const dist::RankInfo& place, const std::string& name,
@@ -187,7 +188,7 @@ std::shared_ptr<Comm> World::part(const dist::RankInfo& place, const std::string
 
 void World::report_step(std::int64_t step) const {
   if (ties == nullptr) return;
-  if (comm->pulse() != nullptr) comm->pulse()->set_step(step);
+  if (comm->rank_progress() != nullptr) comm->rank_progress()->set_step(step);
   report_progress();
   if (!ties->launched) return dist::note_last_step(step);
   ties->step.store(step, std::memory_order_relaxed);
@@ -219,7 +220,7 @@ World join_world(const dist::ProcessFlags& flags, const WorldOptions& options) {
                      .call_deadline = call_deadline(options),
                      .checking = options.checking,
                      .stop = options.stop};
-  if (options.heartbeat.count() > 0) joining.connect.pulse = std::make_shared<dist::Pulse>();
+  if (options.heartbeat.count() > 0) joining.connect.rank_progress = std::make_shared<dist::RankProgress>();
   joining.connect.all_reduce = options.all_reduce;
   if (world.alone()) {
     world.backend = "threads";

@@ -10,10 +10,10 @@
 
 #include "starling/dist/comm/comm.h"
 #include "starling/dist/launch/rank_info.h"
-#include "starling/dist/launch/store.h"
+#include "starling/dist/launch/store/store.h"
 
 namespace starling::dist {
-class Heart;
+class HeartbeatSender;
 }
 
 namespace starling {
@@ -45,7 +45,7 @@ struct World {
   std::shared_ptr<Ties> ties{};
   std::shared_ptr<Store> store{};
   std::shared_ptr<Comm> comm{};
-  std::shared_ptr<dist::Heart> heart{};  // null: not supervised
+  std::shared_ptr<dist::HeartbeatSender> heartbeats{};  // null: not supervised
 
   bool alone() const { return info.world == 1; }
   bool leads() const { return info.rank == 0; }  // the rank that writes files and prints

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "starling/base/config/nearest.h"
 #include "starling/base/error.h"
-#include "starling/base/glob.h"
-#include "starling/base/nearest.h"
+#include "starling/base/file/glob.h"
 #include "starling/dist/mesh/mesh_choice.h"
 
 namespace starling::dist {

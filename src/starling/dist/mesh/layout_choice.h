@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "starling/base/settings.h"
+#include "starling/base/config/settings.h"
 #include "starling/dist/mesh/mesh_shape.h"
-#include "starling/ops/def/sharding.h"
+#include "starling/ops/def/sharding/sharding.h"
 #include "starling/tensor/shape.h"
 
 namespace starling::dist {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "starling/ops/def/resplit.h"
+#include "starling/ops/def/sharding/resplit.h"
 
 namespace starling::dist {
 namespace {

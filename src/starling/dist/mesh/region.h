@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "starling/base/function_ref.h"
-#include "starling/ops/def/sharding.h"
+#include "starling/ops/def/sharding/sharding.h"
 #include "starling/tensor/shape.h"
 
 namespace starling::dist {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "starling/base/config/nearest.h"
 #include "starling/base/error.h"
-#include "starling/base/nearest.h"
 #include "starling/tensor/bytes.h"
 
 namespace starling::dist::ps {

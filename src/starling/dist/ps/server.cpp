@@ -7,9 +7,9 @@
 #include <thread>
 
 #include "starling/base/error.h"
-#include "starling/base/make_thread.h"
+#include "starling/base/hash/sha256.h"
 #include "starling/base/parallel.h"
-#include "starling/base/sha256.h"
+#include "starling/base/thread/make_thread.h"
 #include "starling/dist/ps/patience.h"
 #include "starling/dist/ps/served_keys.h"
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "starling/base/sha256.h"
+#include "starling/base/hash/sha256.h"
 
 namespace starling::dist::ps {
 

@@ -1,13 +1,13 @@
 #pragma once
 
-#include "starling/base/settings.h"
+#include "starling/base/config/settings.h"
 #include "starling/dist/codec/coded_gradients.h"
 #include "starling/dist/mesh/layout_choice.h"
 #include "starling/dist/mesh/mesh.h"
 #include "starling/dist/mesh/mesh_choice.h"
 #include "starling/dist/strategy/gradient_slots.h"
 #include "starling/dist/strategy/rank_strategy.h"
-#include "starling/dist/strategy/state_plan.h"
+#include "starling/dist/strategy/state/state_plan.h"
 
 namespace starling {
 

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "starling/base/error.h"
-#include "starling/dist/strategy/coordinator.h"
-#include "starling/dist/strategy/gradient_aggregator.h"
+#include "starling/dist/strategy/uneven/coordinator.h"
+#include "starling/dist/strategy/uneven/gradient_aggregator.h"
 
 namespace starling {
 namespace {

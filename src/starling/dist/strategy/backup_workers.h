@@ -1,6 +1,6 @@
 #pragma once
 
-#include "starling/base/settings.h"
+#include "starling/base/config/settings.h"
 #include "starling/dist/strategy/rank_strategy.h"
 
 namespace starling::dist {

@@ -4,10 +4,10 @@
 #include <thread>
 
 #include "starling/base/error.h"
-#include "starling/base/make_thread.h"
+#include "starling/base/thread/make_thread.h"
 #include "starling/dist/comm/checking/checking_comm.h"
 #include "starling/dist/comm/threads/threads_comm.h"
-#include "starling/dist/strategy/rank_program.h"
+#include "starling/dist/strategy/programs/rank_program.h"
 #include "starling/runtime/execution/lane_thread.h"
 
 namespace starling {

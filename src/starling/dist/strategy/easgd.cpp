@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "starling/base/error.h"
-#include "starling/dist/strategy/coordinator.h"
-#include "starling/dist/strategy/moments.h"
+#include "starling/dist/strategy/state/moments.h"
+#include "starling/dist/strategy/uneven/coordinator.h"
 
 namespace starling {
 namespace {

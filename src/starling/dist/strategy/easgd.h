@@ -1,9 +1,9 @@
 #pragma once
 
-#include "starling/base/settings.h"
-#include "starling/dist/strategy/catch_up.h"
-#include "starling/dist/strategy/flat_tensors.h"
+#include "starling/base/config/settings.h"
 #include "starling/dist/strategy/rank_strategy.h"
+#include "starling/dist/strategy/state/flat_tensors.h"
+#include "starling/dist/strategy/uneven/catch_up.h"
 
 namespace starling {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "starling/base/error.h"
-#include "starling/ops/def/update.h"
+#include "starling/ops/def/attrs/update.h"
 #include "starling/tensor/bytes.h"
 
 namespace starling {

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "starling/base/function_ref.h"
-#include "starling/dist/strategy/sharded_state.h"
+#include "starling/dist/strategy/state/sharded_state.h"
 #include "starling/graph/graph.h"
 #include "starling/runtime/container.h"
 #include "starling/tensor/named_tensor.h"

@@ -1,7 +1,7 @@
 #include "starling/dist/strategy/grouped.h"
 
 #include "starling/base/error.h"
-#include "starling/dist/strategy/flat_tensors.h"
+#include "starling/dist/strategy/state/flat_tensors.h"
 
 namespace starling::dist {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "starling/base/error.h"
-#include "starling/dist/strategy/moments.h"
+#include "starling/dist/strategy/state/moments.h"
 #include "starling/ops/api/row_sparse.h"
 #include "starling/optim/sgd.h"
 

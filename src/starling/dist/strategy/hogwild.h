@@ -2,11 +2,11 @@
 
 #include <atomic>
 
-#include "starling/base/settings.h"
-#include "starling/dist/strategy/catch_up.h"
-#include "starling/dist/strategy/racy_update.h"
+#include "starling/base/config/settings.h"
 #include "starling/dist/strategy/rank_strategy.h"
-#include "starling/dist/strategy/shared_tensors.h"
+#include "starling/dist/strategy/state/shared_tensors.h"
+#include "starling/dist/strategy/uneven/catch_up.h"
+#include "starling/dist/strategy/uneven/racy_update.h"
 
 namespace starling {
 

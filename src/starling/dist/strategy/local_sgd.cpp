@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "starling/base/error.h"
-#include "starling/dist/strategy/moments.h"
+#include "starling/dist/strategy/state/moments.h"
 #include "starling/tensor/bytes.h"
 
 namespace starling {

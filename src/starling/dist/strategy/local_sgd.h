@@ -1,8 +1,8 @@
 #pragma once
 
-#include "starling/base/settings.h"
-#include "starling/dist/strategy/flat_tensors.h"
+#include "starling/base/config/settings.h"
 #include "starling/dist/strategy/rank_strategy.h"
+#include "starling/dist/strategy/state/flat_tensors.h"
 
 namespace starling {
 

@@ -1,7 +1,7 @@
 #include "starling/dist/strategy/rank_strategy.h"
 
 #include "starling/base/error.h"
-#include "starling/dist/strategy/flat_tensors.h"
+#include "starling/dist/strategy/state/flat_tensors.h"
 #include "starling/graph/passes/partition/partitioner.h"
 
 namespace starling::dist {

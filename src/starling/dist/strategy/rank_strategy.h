@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "starling/dist/comm/comm.h"
-#include "starling/dist/strategy/sharded_state.h"
-#include "starling/ops/def/sharding.h"
+#include "starling/dist/strategy/state/sharded_state.h"
+#include "starling/ops/def/sharding/sharding.h"
 #include "starling/optim/optimizer.h"
 #include "starling/runtime/program.h"
 #include "starling/tensor/named_tensor.h"

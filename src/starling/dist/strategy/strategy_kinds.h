@@ -3,7 +3,7 @@
 #include <functional>
 #include <memory>
 
-#include "starling/base/kinds.h"
+#include "starling/base/config/kinds.h"
 #include "starling/dist/strategy/rank_strategy.h"
 
 namespace starling::dist {

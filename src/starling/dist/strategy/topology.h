@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "starling/base/settings.h"
+#include "starling/base/config/settings.h"
 #include "starling/dist/codec/codec_kinds.h"
 
 namespace starling::dist {

@@ -5,7 +5,7 @@
 #include "starling/ops/api/row_sparse.h"
 #include "starling/ops/api/state.h"
 #include "starling/ops/def/apply.h"
-#include "starling/ops/def/state.h"
+#include "starling/ops/def/attrs/state.h"
 
 namespace starling::graph {
 namespace {

@@ -7,8 +7,8 @@
 #include "starling/graph/graph.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
-#include "starling/ops/def/loop_scope.h"
-#include "starling/ops/def/scope.h"
+#include "starling/ops/def/scopes/loop_scope.h"
+#include "starling/ops/def/scopes/scope.h"
 #include "starling/tensor/interpreter.h"
 
 namespace starling {

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "starling/graph/graph.h"
-#include "starling/ops/def/control.h"
+#include "starling/ops/def/attrs/control.h"
 
 namespace starling::graph {
 
@@ -16,8 +16,8 @@ struct Body {
 };
 
 // Control flow with graphs as bodies, applied in the current trace (there must be one) to explicit operands (see
-// ops/def/control.h) and recorded on the tape. The body fields of the attributes are set here. Where a gradient may be
-// wanted, loops of static length also return the state at the start of each trip.
+// ops/def/attrs/control.h) and recorded on the tape. The body fields of the attributes are set here. Where a gradient
+// may be wanted, loops of static length also return the state at the start of each trip.
 TensorList apply_cond(const Body& then, const Body& otherwise, std::span<const Tensor> operands);
 TensorList apply_while(op::WhileAttrs attrs, const Body& condition, const Body& body, std::span<const Tensor> operands);
 TensorList apply_scan(op::ScanLoopAttrs attrs, const Body& body, std::span<const Tensor> operands);

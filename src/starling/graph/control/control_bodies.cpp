@@ -6,7 +6,7 @@
 #include "starling/graph/control/control_types.h"
 #include "starling/graph/printer.h"
 #include "starling/graph/rewriter.h"
-#include "starling/ops/def/control.h"
+#include "starling/ops/def/attrs/control.h"
 
 namespace starling::graph {
 namespace {

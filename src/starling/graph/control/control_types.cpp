@@ -6,7 +6,7 @@
 
 #include "starling/base/error.h"
 #include "starling/ops/def/apply.h"
-#include "starling/ops/def/control.h"
+#include "starling/ops/def/attrs/control.h"
 
 namespace starling::graph {
 namespace {

@@ -5,7 +5,7 @@
 #include "starling/base/error.h"
 #include "starling/graph/control/control_types.h"
 #include "starling/graph/splice.h"
-#include "starling/ops/def/control.h"
+#include "starling/ops/def/attrs/control.h"
 #include "starling/ops/def/costs.h"
 
 namespace starling::graph {

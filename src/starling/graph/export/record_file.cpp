@@ -3,8 +3,8 @@
 #include <cstdint>
 
 #include "starling/base/bytes.h"
-#include "starling/base/crc32c.h"
 #include "starling/base/error.h"
+#include "starling/base/hash/crc32c.h"
 
 namespace starling::graph {
 namespace {

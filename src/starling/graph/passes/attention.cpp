@@ -7,9 +7,9 @@
 #include "starling/graph/rewriter.h"
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/shape_ops.h"
-#include "starling/ops/def/creation.h"
+#include "starling/ops/def/attrs/creation.h"
+#include "starling/ops/def/attrs/shape_ops.h"
 #include "starling/ops/def/registry.h"
-#include "starling/ops/def/shape_ops.h"
 
 // Replaces written-out attention by the op that stores no scores. Rows that see no key become zeros, as that op
 // defines, where the softmax was undefined.

@@ -9,7 +9,7 @@
 #include "starling/graph/pass.h"
 #include "starling/graph/rewriter.h"
 #include "starling/ops/api/comm.h"
-#include "starling/ops/def/coded.h"
+#include "starling/ops/def/attrs/coded.h"
 #include "starling/ops/def/registry.h"
 #include "starling/tensor/bytes.h"
 

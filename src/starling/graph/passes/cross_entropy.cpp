@@ -8,9 +8,9 @@
 #include "starling/ops/api/loss.h"
 #include "starling/ops/api/reduce.h"
 #include "starling/ops/api/shape_ops.h"
-#include "starling/ops/def/creation.h"
+#include "starling/ops/def/attrs/creation.h"
+#include "starling/ops/def/attrs/shape_ops.h"
 #include "starling/ops/def/registry.h"
-#include "starling/ops/def/shape_ops.h"
 
 // Cross entropy from logits: log-probabilities that are read only at labels are not computed, and the gradient is
 // (softmax - onehot) times the incoming gradient of each row.

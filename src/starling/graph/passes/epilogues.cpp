@@ -7,8 +7,8 @@
 #include "starling/ops/api/conv.h"
 #include "starling/ops/api/matmul.h"
 #include "starling/ops/api/state.h"
+#include "starling/ops/def/attrs/state.h"
 #include "starling/ops/def/registry.h"
-#include "starling/ops/def/state.h"
 
 namespace starling::graph::passes {
 namespace {

@@ -8,7 +8,7 @@
 #include "starling/graph/rewriter.h"
 #include "starling/ops/api/creation.h"
 #include "starling/ops/def/apply.h"
-#include "starling/ops/def/creation.h"
+#include "starling/ops/def/attrs/creation.h"
 #include "starling/ops/def/registry.h"
 #include "starling/tensor/bytes.h"
 #include "starling/tensor/interpreter.h"

@@ -5,9 +5,9 @@
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/normalize.h"
 #include "starling/ops/api/shape_ops.h"
-#include "starling/ops/def/creation.h"
+#include "starling/ops/def/attrs/creation.h"
+#include "starling/ops/def/attrs/shape_ops.h"
 #include "starling/ops/def/registry.h"
-#include "starling/ops/def/shape_ops.h"
 
 // conv(x, w) + b normalised by fixed statistics equals conv(x, w · s) + (b - mean) · s + bias with s = weight / √(var +
 // eps): the weights are scaled instead of the activations. Programs with gradients read the activations again and are

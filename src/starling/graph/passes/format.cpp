@@ -6,9 +6,9 @@
 #include "starling/ops/api/matmul.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/api/state.h"
+#include "starling/ops/def/attrs/shape_ops.h"
+#include "starling/ops/def/attrs/state.h"
 #include "starling/ops/def/registry.h"
-#include "starling/ops/def/shape_ops.h"
-#include "starling/ops/def/state.h"
 
 namespace starling::graph::passes {
 namespace {

@@ -8,9 +8,9 @@
 #include "starling/graph/passes/prune.h"
 #include "starling/graph/rewriter.h"
 #include "starling/ops/api/shape_ops.h"
-#include "starling/ops/def/fused.h"
+#include "starling/ops/def/attrs/fused.h"
+#include "starling/ops/def/attrs/shape_ops.h"
 #include "starling/ops/def/registry.h"
-#include "starling/ops/def/shape_ops.h"
 
 namespace starling::graph::passes {
 namespace {

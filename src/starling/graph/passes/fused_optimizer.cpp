@@ -2,8 +2,8 @@
 
 #include "starling/graph/pass.h"
 #include "starling/graph/rewriter.h"
+#include "starling/ops/def/attrs/update.h"
 #include "starling/ops/def/registry.h"
-#include "starling/ops/def/update.h"
 #include "starling/tensor/bytes.h"
 
 namespace starling::graph::passes {

@@ -4,7 +4,7 @@
 #include "starling/graph/pass.h"
 #include "starling/graph/rewriter.h"
 #include "starling/graph/splice.h"
-#include "starling/ops/def/creation.h"
+#include "starling/ops/def/attrs/creation.h"
 #include "starling/ops/def/registry.h"
 
 namespace starling::graph::passes {

@@ -4,8 +4,8 @@
 #include "starling/graph/control/control_types.h"
 #include "starling/graph/rewriter.h"
 #include "starling/ops/api/state.h"
-#include "starling/ops/def/control.h"
-#include "starling/ops/def/state.h"
+#include "starling/ops/def/attrs/control.h"
+#include "starling/ops/def/attrs/state.h"
 
 namespace starling::graph::passes {
 namespace {

@@ -7,7 +7,7 @@
 #include "starling/graph/liveness.h"
 #include "starling/graph/pass.h"
 #include "starling/graph/rewriter.h"
-#include "starling/ops/def/control.h"
+#include "starling/ops/def/attrs/control.h"
 #include "starling/tensor/bytes.h"
 
 namespace starling::graph::passes {

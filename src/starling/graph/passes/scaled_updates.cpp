@@ -2,8 +2,8 @@
 #include "starling/graph/pass.h"
 #include "starling/graph/rewriter.h"
 #include "starling/ops/api/state.h"
+#include "starling/ops/def/attrs/state.h"
 #include "starling/ops/def/registry.h"
-#include "starling/ops/def/state.h"
 #include "starling/ops/updates/momentum.h"
 
 // update(w, …, g · f, lr, …) with a scalar f reads g unscaled and takes f as an operand: gradient clipping and loss

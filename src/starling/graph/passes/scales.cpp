@@ -6,7 +6,7 @@
 #include "starling/graph/passes/prune.h"
 #include "starling/graph/rewriter.h"
 #include "starling/ops/api/creation.h"
-#include "starling/ops/def/creation.h"
+#include "starling/ops/def/attrs/creation.h"
 #include "starling/ops/def/registry.h"
 
 namespace starling::graph::passes {

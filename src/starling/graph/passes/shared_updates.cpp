@@ -3,8 +3,8 @@
 #include "starling/graph/rewriter.h"
 #include "starling/ops/api/matmul.h"
 #include "starling/ops/api/state.h"
+#include "starling/ops/def/attrs/state.h"
 #include "starling/ops/def/registry.h"
-#include "starling/ops/def/state.h"
 
 namespace starling::graph::passes {
 namespace {
@@ -44,7 +44,7 @@ class Sharing {
   Uses uses_;
 };
 
-// Runs before partition: turns updates that ranks share by rows (ops/def/shared_update.h) into matmul_sgd, which
+// Runs before partition: turns updates that ranks share by rows (ops/def/attrs/shared_update.h) into matmul_sgd, which
 // partition splits that way. Applies to weights whose gradient is a product of factors with fewer elements over all
 // ranks than the weight.
 Graph shared_updates(const Graph& graph, const PassContext& context) {

@@ -2,8 +2,8 @@
 #include <map>
 #include <set>
 
+#include "starling/base/config/nearest.h"
 #include "starling/base/error.h"
-#include "starling/base/nearest.h"
 #include "starling/graph/placement/patterns.h"
 #include "starling/graph/placement/placement.h"
 #include "starling/graph/placement/union_find.h"

@@ -2,7 +2,7 @@
 
 #include "starling/graph/cost/cost.h"
 #include "starling/graph/placement/tasks.h"
-#include "starling/ops/def/transfer.h"
+#include "starling/ops/def/attrs/transfer.h"
 
 namespace starling::graph {
 namespace {

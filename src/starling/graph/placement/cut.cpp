@@ -8,9 +8,9 @@
 #include "starling/graph/rewriter.h"
 #include "starling/graph/verifier.h"
 #include "starling/ops/api/state.h"
+#include "starling/ops/def/attrs/state.h"
+#include "starling/ops/def/attrs/transfer.h"
 #include "starling/ops/def/registry.h"
-#include "starling/ops/def/state.h"
-#include "starling/ops/def/transfer.h"
 
 namespace starling::graph {
 namespace {

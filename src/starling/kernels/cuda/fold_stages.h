@@ -4,7 +4,7 @@
 
 #include "starling/kernels/cuda/stages.h"
 #include "starling/ops/api/reduce.h"
-#include "starling/ops/def/reduce.h"
+#include "starling/ops/def/attrs/reduce.h"
 
 namespace starling::cuda {
 

@@ -5,7 +5,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/recurrent_steps.h"
 #include "starling/kernels/reference/element.h"
-#include "starling/ops/def/rnn.h"
+#include "starling/ops/def/attrs/rnn.h"
 
 namespace starling::kernels::reference {
 

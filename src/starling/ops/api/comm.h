@@ -1,12 +1,12 @@
 #pragma once
 
-#include "starling/ops/def/comm.h"
-#include "starling/ops/def/sharding.h"
+#include "starling/ops/def/attrs/comm.h"
+#include "starling/ops/def/sharding/sharding.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling {
 
-// Collectives as ops. Every rank of the world (ops/def/comm_world.h) applies the same ones in the same order.
+// Collectives as ops. Every rank of the world (ops/def/scopes/comm_world.h) applies the same ones in the same order.
 //
 // all_reduce(x, {.group = Symbol("model")}) goes to the ranks of that group alone: each axis of a Mesh
 // (dist/mesh/mesh.h) names one. Ranks of a group apply its collectives in the same order; those of different groups are

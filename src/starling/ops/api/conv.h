@@ -1,6 +1,6 @@
 #pragma once
 
-#include "starling/ops/def/conv.h"
+#include "starling/ops/def/attrs/conv.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "starling/ops/def/conv_transpose.h"
+#include "starling/ops/def/attrs/conv_transpose.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling {

@@ -1,6 +1,6 @@
 #include "starling/ops/api/device_scope.h"
 
-#include "starling/base/thread_context.h"
+#include "starling/base/thread/thread_context.h"
 
 namespace starling {
 

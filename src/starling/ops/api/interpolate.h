@@ -1,6 +1,6 @@
 #pragma once
 
-#include "starling/ops/def/interpolate.h"
+#include "starling/ops/def/attrs/interpolate.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling {

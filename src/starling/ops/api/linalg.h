@@ -1,6 +1,6 @@
 #pragma once
 
-#include "starling/ops/def/linalg.h"
+#include "starling/ops/def/attrs/linalg.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "starling/ops/def/local_conv.h"
+#include "starling/ops/def/attrs/local_conv.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling {

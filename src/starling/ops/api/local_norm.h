@@ -1,6 +1,6 @@
 #pragma once
 
-#include "starling/ops/def/local_norm.h"
+#include "starling/ops/def/attrs/local_norm.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling {

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "starling/ops/def/loss.h"
+#include "starling/ops/def/attrs/loss.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "starling/ops/def/matmul.h"
+#include "starling/ops/def/attrs/matmul.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling {

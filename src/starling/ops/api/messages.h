@@ -1,6 +1,6 @@
 #pragma once
 
-#include "starling/ops/def/messages.h"
+#include "starling/ops/def/attrs/messages.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling {

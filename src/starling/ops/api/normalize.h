@@ -1,6 +1,6 @@
 #pragma once
 
-#include "starling/ops/def/normalize.h"
+#include "starling/ops/def/attrs/normalize.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling {

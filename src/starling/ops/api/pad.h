@@ -1,6 +1,6 @@
 #pragma once
 
-#include "starling/ops/def/pad.h"
+#include "starling/ops/def/attrs/pad.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "starling/ops/def/pool.h"
+#include "starling/ops/def/attrs/pool.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling {

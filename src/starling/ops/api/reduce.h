@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "starling/ops/def/reduce.h"
+#include "starling/ops/def/attrs/reduce.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling {

@@ -9,9 +9,9 @@
 #include "starling/ops/api/random.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/attrs/rnn.h"
 #include "starling/ops/def/recurrent.h"
 #include "starling/ops/def/registry.h"
-#include "starling/ops/def/rnn.h"
 
 namespace starling {
 namespace {

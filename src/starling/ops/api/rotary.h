@@ -1,6 +1,6 @@
 #pragma once
 
-#include "starling/ops/def/rotary.h"
+#include "starling/ops/def/attrs/rotary.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "starling/ops/def/scan.h"
+#include "starling/ops/def/attrs/scan.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "starling/ops/def/select.h"
+#include "starling/ops/def/attrs/select.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling {

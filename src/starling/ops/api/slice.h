@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "starling/ops/def/slice.h"
+#include "starling/ops/def/attrs/slice.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling {

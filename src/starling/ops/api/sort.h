@@ -1,6 +1,6 @@
 #pragma once
 
-#include "starling/ops/def/sort.h"
+#include "starling/ops/def/attrs/sort.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "starling/ops/def/unfold.h"
+#include "starling/ops/def/attrs/unfold.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "starling/ops/def/variance.h"
+#include "starling/ops/def/attrs/variance.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "starling/ops/def/views.h"
+#include "starling/ops/def/attrs/views.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "starling/ops/def/vision.h"
+#include "starling/ops/def/attrs/vision.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling {

@@ -5,7 +5,7 @@
 
 #include "starling/base/error.h"
 #include "starling/base/error_text.h"
-#include "starling/base/thread_context.h"
+#include "starling/base/thread/thread_context.h"
 #include "starling/ops/api/row_sparse.h"
 #include "starling/ops/def/argument_error.h"
 #include "starling/ops/def/registry.h"

@@ -4,7 +4,7 @@
 #include "starling/ops/api/binary.h"
 #include "starling/ops/api/reduce.h"
 #include "starling/ops/api/shape_ops.h"
-#include "starling/ops/def/embedding.h"
+#include "starling/ops/def/attrs/embedding.h"
 #include "starling/ops/def/rules.h"
 
 namespace starling {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "starling/ops/def/embedding.h"
+#include "starling/ops/def/attrs/embedding.h"
 #include "starling/ops/def/op_def.h"
 
 namespace starling {

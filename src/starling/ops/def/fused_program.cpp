@@ -8,7 +8,7 @@
 #include "starling/ops/api/reduce.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
-#include "starling/ops/def/fused.h"
+#include "starling/ops/def/attrs/fused.h"
 #include "starling/ops/def/registry.h"
 
 namespace starling {

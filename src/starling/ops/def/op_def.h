@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "starling/ops/def/attrs.h"
-#include "starling/ops/def/sharding.h"
+#include "starling/ops/def/sharding/sharding.h"
 #include "starling/tensor/tensor.h"
 
 namespace starling {

@@ -15,11 +15,11 @@
 #include "starling/ops/api/state.h"
 #include "starling/ops/api/unary.h"
 #include "starling/ops/def/apply.h"
-#include "starling/ops/def/attention.h"
+#include "starling/ops/def/attrs/attention.h"
 #include "starling/ops/def/costs.h"
-#include "starling/ops/def/factors.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
+#include "starling/ops/def/sharding/factors.h"
 
 namespace starling {
 namespace {

@@ -2,11 +2,11 @@
 #include "starling/ops/api/pool.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/attrs/shape_ops.h"
 #include "starling/ops/def/costs.h"
 #include "starling/ops/def/pool_geometry.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
-#include "starling/ops/def/shape_ops.h"
 
 namespace starling {
 

@@ -1,8 +1,8 @@
 #include "starling/base/error.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/attrs/embedding.h"
 #include "starling/ops/def/bag_operands.h"
 #include "starling/ops/def/costs.h"
-#include "starling/ops/def/embedding.h"
 #include "starling/ops/def/registry.h"
 
 // Maps between rows of entries and rows of bags, used by embedding_bag's gradients.

@@ -1,4 +1,4 @@
-#include "starling/ops/def/coded.h"
+#include "starling/ops/def/attrs/coded.h"
 
 #include "starling/base/error.h"
 #include "starling/ops/def/costs.h"

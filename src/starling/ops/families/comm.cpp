@@ -7,10 +7,10 @@
 #include "starling/ops/api/select.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
-#include "starling/ops/def/comm_world.h"
 #include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
+#include "starling/ops/def/scopes/comm_world.h"
 
 namespace starling {
 

@@ -1,4 +1,4 @@
-#include "starling/ops/def/control.h"
+#include "starling/ops/def/attrs/control.h"
 
 #include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"

@@ -1,7 +1,7 @@
 #include "starling/ops/api/creation.h"
 
+#include "starling/ops/def/attrs/creation.h"
 #include "starling/ops/def/costs.h"
-#include "starling/ops/def/creation.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 

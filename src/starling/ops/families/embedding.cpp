@@ -6,11 +6,11 @@
 #include "starling/ops/api/row_sparse.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/attrs/embedding.h"
 #include "starling/ops/def/costs.h"
-#include "starling/ops/def/embedding.h"
-#include "starling/ops/def/factors.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
+#include "starling/ops/def/sharding/factors.h"
 
 namespace starling {
 namespace {

@@ -3,9 +3,9 @@
 #include "starling/ops/api/row_sparse.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/attrs/embedding.h"
 #include "starling/ops/def/bag_operands.h"
 #include "starling/ops/def/costs.h"
-#include "starling/ops/def/embedding.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 

@@ -1,4 +1,4 @@
-#include "starling/ops/def/halo.h"
+#include "starling/ops/def/sharding/halo.h"
 
 #include "starling/base/error.h"
 #include "starling/ops/def/apply.h"

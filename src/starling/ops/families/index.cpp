@@ -5,11 +5,11 @@
 #include "starling/ops/api/create.h"
 #include "starling/ops/api/creation.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/attrs/index.h"
+#include "starling/ops/def/attrs/shape_ops.h"
 #include "starling/ops/def/costs.h"
-#include "starling/ops/def/index.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
-#include "starling/ops/def/shape_ops.h"
 
 namespace starling {
 

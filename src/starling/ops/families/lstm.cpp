@@ -2,10 +2,10 @@
 #include "starling/ops/api/rnn.h"
 #include "starling/ops/api/unary.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/attrs/rnn.h"
 #include "starling/ops/def/costs.h"
 #include "starling/ops/def/recurrent.h"
 #include "starling/ops/def/registry.h"
-#include "starling/ops/def/rnn.h"
 
 namespace starling {
 namespace {

@@ -8,8 +8,8 @@
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/api/unary.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/attrs/margin_attrs.h"
 #include "starling/ops/def/costs.h"
-#include "starling/ops/def/margin_attrs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 

@@ -6,12 +6,12 @@
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
-#include "starling/ops/def/call_site.h"
+#include "starling/ops/def/attrs/masked.h"
 #include "starling/ops/def/costs.h"
 #include "starling/ops/def/dtype_limits.h"
-#include "starling/ops/def/masked.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
+#include "starling/ops/def/scopes/call_site.h"
 
 namespace starling {
 

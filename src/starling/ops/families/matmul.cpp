@@ -6,9 +6,9 @@
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/costs.h"
-#include "starling/ops/def/factors.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
+#include "starling/ops/def/sharding/factors.h"
 #include "starling/tensor/shape_parts.h"
 
 namespace starling {

@@ -2,9 +2,9 @@
 
 #include "starling/base/error.h"
 #include "starling/ops/def/apply.h"
-#include "starling/ops/def/comm_world.h"
 #include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
+#include "starling/ops/def/scopes/comm_world.h"
 
 namespace starling {
 

@@ -3,11 +3,11 @@
 #include "starling/base/error.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/attrs/shape_ops.h"
 #include "starling/ops/def/costs.h"
 #include "starling/ops/def/pool_geometry.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
-#include "starling/ops/def/shape_ops.h"
 
 namespace starling {
 namespace {

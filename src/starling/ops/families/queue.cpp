@@ -5,8 +5,8 @@
 #include "starling/base/error.h"
 #include "starling/base/text.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/attrs/queue.h"
 #include "starling/ops/def/costs.h"
-#include "starling/ops/def/queue.h"
 #include "starling/ops/def/registry.h"
 
 namespace starling {

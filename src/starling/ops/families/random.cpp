@@ -6,13 +6,13 @@
 #include "starling/ops/api/binary.h"
 #include "starling/ops/api/state.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/attrs/random.h"
 #include "starling/ops/def/costs.h"
-#include "starling/ops/def/loop_scope.h"
-#include "starling/ops/def/random.h"
 #include "starling/ops/def/random_checks.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
-#include "starling/ops/def/scope.h"
+#include "starling/ops/def/scopes/loop_scope.h"
+#include "starling/ops/def/scopes/scope.h"
 #include "starling/tensor/interpreter.h"
 
 namespace starling {

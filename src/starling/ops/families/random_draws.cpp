@@ -3,12 +3,12 @@
 #include "starling/base/error.h"
 #include "starling/ops/api/random.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/attrs/random.h"
 #include "starling/ops/def/costs.h"
-#include "starling/ops/def/random.h"
 #include "starling/ops/def/random_checks.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
-#include "starling/ops/def/scope.h"
+#include "starling/ops/def/scopes/scope.h"
 #include "starling/tensor/dispatch.h"
 
 namespace starling {

@@ -2,9 +2,9 @@
 #include "starling/ops/api/binary.h"
 #include "starling/ops/api/comm.h"
 #include "starling/ops/def/apply.h"
-#include "starling/ops/def/comm_world.h"
 #include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
+#include "starling/ops/def/scopes/comm_world.h"
 
 namespace starling {
 namespace {

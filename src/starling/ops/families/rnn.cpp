@@ -6,10 +6,10 @@
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/unary.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/attrs/rnn.h"
 #include "starling/ops/def/costs.h"
 #include "starling/ops/def/recurrent.h"
 #include "starling/ops/def/registry.h"
-#include "starling/ops/def/rnn.h"
 #include "starling/ops/def/rules.h"
 
 namespace starling {

@@ -7,14 +7,14 @@
 #include "starling/ops/api/embedding.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/def/apply.h"
-#include "starling/ops/def/call_site.h"
+#include "starling/ops/def/attrs/embedding.h"
+#include "starling/ops/def/attrs/row_sparse.h"
+#include "starling/ops/def/attrs/state.h"
 #include "starling/ops/def/costs.h"
-#include "starling/ops/def/embedding.h"
 #include "starling/ops/def/learning_rate.h"
 #include "starling/ops/def/registry.h"
-#include "starling/ops/def/row_sparse.h"
 #include "starling/ops/def/rules.h"
-#include "starling/ops/def/state.h"
+#include "starling/ops/def/scopes/call_site.h"
 
 namespace starling {
 namespace {

@@ -4,9 +4,9 @@
 
 #include "starling/base/error.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/attrs/saved_tensors.h"
 #include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
-#include "starling/ops/def/saved_tensors.h"
 
 namespace starling {
 namespace {

@@ -6,10 +6,10 @@
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/reduce.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/attrs/shape_ops.h"
 #include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
-#include "starling/ops/def/shape_ops.h"
 
 namespace starling {
 

@@ -1,15 +1,15 @@
-#include "starling/ops/def/shared_update.h"
+#include "starling/ops/def/attrs/shared_update.h"
 
 #include "starling/base/error.h"
 #include "starling/ops/api/matmul.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/api/state.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/attrs/state.h"
 #include "starling/ops/def/costs.h"
 #include "starling/ops/def/learning_rate.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
-#include "starling/ops/def/state.h"
 
 namespace starling {
 namespace {

@@ -4,11 +4,11 @@
 #include "starling/ops/api/activation.h"
 #include "starling/ops/api/binary.h"
 #include "starling/ops/api/unary.h"
-#include "starling/ops/def/activation.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/attrs/activation.h"
+#include "starling/ops/def/attrs/unary.h"
 #include "starling/ops/def/elementwise_def.h"
 #include "starling/ops/def/registry.h"
-#include "starling/ops/def/unary.h"
 
 namespace starling {
 

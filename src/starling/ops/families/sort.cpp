@@ -8,10 +8,10 @@
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/index.h"
 #include "starling/ops/def/apply.h"
-#include "starling/ops/def/call_site.h"
 #include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
+#include "starling/ops/def/scopes/call_site.h"
 
 namespace starling {
 

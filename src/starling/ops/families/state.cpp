@@ -6,13 +6,13 @@
 #include "starling/ops/api/matmul.h"
 #include "starling/ops/api/row_sparse.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/attrs/row_sparse.h"
+#include "starling/ops/def/attrs/state.h"
 #include "starling/ops/def/costs.h"
 #include "starling/ops/def/learning_rate.h"
 #include "starling/ops/def/registry.h"
-#include "starling/ops/def/row_sparse.h"
 #include "starling/ops/def/rules.h"
-#include "starling/ops/def/state.h"
-#include "starling/ops/def/update_shard.h"
+#include "starling/ops/def/sharding/update_shard.h"
 
 namespace starling {
 

@@ -1,4 +1,4 @@
-#include "starling/ops/def/transfer.h"
+#include "starling/ops/def/attrs/transfer.h"
 
 #include "starling/base/error.h"
 #include "starling/ops/def/apply.h"

@@ -2,10 +2,10 @@
 
 #include "starling/base/error.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/attrs/triangular.h"
 #include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
-#include "starling/ops/def/triangular.h"
 
 namespace starling {
 

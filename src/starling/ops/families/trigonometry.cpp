@@ -4,10 +4,10 @@
 #include "starling/ops/api/select.h"
 #include "starling/ops/api/unary.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/attrs/unary.h"
 #include "starling/ops/def/elementwise_def.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
-#include "starling/ops/def/unary.h"
 
 namespace starling {
 

@@ -1,4 +1,4 @@
-#include "starling/ops/def/unbiased_variance.h"
+#include "starling/ops/def/attrs/unbiased_variance.h"
 
 #include "starling/base/error.h"
 #include "starling/ops/def/apply.h"

@@ -1,4 +1,4 @@
-#include "starling/ops/def/update.h"
+#include "starling/ops/def/attrs/update.h"
 
 #include <unordered_map>
 
@@ -9,7 +9,7 @@
 #include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
-#include "starling/ops/def/update_shard.h"
+#include "starling/ops/def/sharding/update_shard.h"
 #include "update_rules.gen.h"
 
 namespace starling {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "starling/ops/def/update.h"
+#include "starling/ops/def/attrs/update.h"
 
 namespace starling::op {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "starling/ops/def/update.h"
+#include "starling/ops/def/attrs/update.h"
 
 namespace starling::op {
 

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "starling/ops/def/update.h"
+#include "starling/ops/def/attrs/update.h"
 
 namespace starling::op {
 

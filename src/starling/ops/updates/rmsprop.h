@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "starling/base/error.h"
-#include "starling/ops/def/update.h"
+#include "starling/ops/def/attrs/update.h"
 
 namespace starling::op {
 

@@ -2,8 +2,8 @@
 
 #include "starling/base/error.h"
 #include "starling/ops/api/row_sparse.h"
+#include "starling/ops/def/attrs/state.h"
 #include "starling/ops/def/registry.h"
-#include "starling/ops/def/state.h"
 #include "starling/ops/updates/momentum.h"
 #include "starling/optim/add_kind.h"
 

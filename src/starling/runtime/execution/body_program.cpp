@@ -2,7 +2,7 @@
 
 #include "starling/base/error.h"
 #include "starling/base/round_up.h"
-#include "starling/base/stop_request.h"
+#include "starling/base/thread/stop_request.h"
 
 namespace starling::runtime {
 namespace {}  // namespace

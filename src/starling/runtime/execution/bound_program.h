@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "starling/ops/def/comm_world.h"
+#include "starling/ops/def/scopes/comm_world.h"
 #include "starling/runtime/container.h"
 #include "starling/runtime/execution/executable.h"
 #include "starling/runtime/profile/profiler.h"
@@ -20,8 +20,8 @@ struct Resources;
 namespace starling::runtime {
 
 struct InstanceOptions {
-  // Communicator and named groups of ranks that ops use (ops/def/comm_world.h); must outlive the instance. Null: those
-  // of the thread calling run.
+  // Communicator and named groups of ranks that ops use (ops/def/scopes/comm_world.h); must outlive the instance. Null:
+  // those of the thread calling run.
   Comm* comm = nullptr;
   int rank = 0;
   std::span<const WorldGroup> groups = {};

@@ -1,7 +1,7 @@
 #include "starling/runtime/execution/instance.h"
 
 #include "starling/base/parallel.h"
-#include "starling/ops/def/comm_world.h"
+#include "starling/ops/def/scopes/comm_world.h"
 #include "starling/runtime/execution/runner.h"
 
 namespace starling::runtime {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "starling/base/parallel.h"
-#include "starling/base/stop_request.h"
+#include "starling/base/thread/stop_request.h"
 
 namespace starling::runtime {
 

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <thread>
 
-#include "starling/base/thread_context.h"
+#include "starling/base/thread/thread_context.h"
 
 namespace starling::runtime {
 

@@ -1,6 +1,6 @@
 #include "starling/runtime/execution/lanes.h"
 
-#include "starling/base/stop_request.h"
+#include "starling/base/thread/stop_request.h"
 
 namespace starling::runtime {
 

@@ -1,5 +1,5 @@
 #include "starling/base/error.h"
-#include "starling/base/stop_request.h"
+#include "starling/base/thread/stop_request.h"
 #include "starling/runtime/execution/runner.h"
 #include "starling/runtime/placed/rendezvous.h"
 

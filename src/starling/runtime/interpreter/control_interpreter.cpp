@@ -5,7 +5,7 @@
 #include "starling/kernels/eager.h"
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/shape_ops.h"
-#include "starling/ops/def/control.h"
+#include "starling/ops/def/attrs/control.h"
 #include "starling/runtime/interpreter/graph_interpreter.h"
 
 namespace starling::runtime {

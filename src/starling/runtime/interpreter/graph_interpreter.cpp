@@ -3,7 +3,7 @@
 #include "starling/base/error.h"
 #include "starling/kernels/eager.h"
 #include "starling/ops/def/apply.h"
-#include "starling/ops/def/control.h"
+#include "starling/ops/def/attrs/control.h"
 #include "starling/runtime/interpreter/control_interpreter.h"
 
 namespace starling::runtime {

@@ -4,7 +4,7 @@
 
 #include "starling/base/error.h"
 #include "starling/graph/control/control_types.h"
-#include "starling/ops/def/control.h"
+#include "starling/ops/def/attrs/control.h"
 #include "starling/runtime/execution/loop_trips.h"
 #include "starling/runtime/execution/state_stack.h"
 

@@ -5,7 +5,7 @@
 #include "starling/base/error.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/api/state.h"
-#include "starling/ops/def/control.h"
+#include "starling/ops/def/attrs/control.h"
 #include "starling/ops/def/registry.h"
 #include "starling/runtime/lowering/control_plan.h"
 #include "starling/runtime/lowering/stored_values.h"

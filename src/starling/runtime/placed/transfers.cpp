@@ -4,7 +4,7 @@
 
 #include "starling/base/error.h"
 #include "starling/kernels/kernel_table.h"
-#include "starling/ops/def/transfer.h"
+#include "starling/ops/def/attrs/transfer.h"
 #include "starling/tensor/device_memory.h"
 
 namespace starling::runtime {

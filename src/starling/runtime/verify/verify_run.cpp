@@ -10,7 +10,7 @@
 #include "starling/graph/precision.h"
 #include "starling/kernels/eager.h"
 #include "starling/ops/def/apply.h"
-#include "starling/ops/def/scope.h"
+#include "starling/ops/def/scopes/scope.h"
 #include "starling/runtime/execution/instance.h"
 #include "starling/runtime/interpreter/graph_interpreter.h"
 

@@ -29,7 +29,7 @@ fs::path beside(const fs::path& folder, const std::string& suffix) {
 // Keeps two checkpoints, so that one is complete while the next is written.
 CheckpointFolder best_folder(const fs::path& folder) { return CheckpointFolder(beside(folder, "-best"), 2); }
 
-dist::Pulse* pulse_of(Run& run) { return run.link() == nullptr ? nullptr : run.link()->pulse(); }
+dist::RankProgress* rank_progress_of(Run& run) { return run.link() == nullptr ? nullptr : run.link()->rank_progress(); }
 
 }  // namespace
 
@@ -85,7 +85,7 @@ std::optional<Checkpoint> Checkpoints::newest(Run& run) {
     step_aside(run);
     return std::nullopt;
   }
-  const dist::Pulse::Uncounted reading(pulse_of(run));
+  const dist::RankProgress::Uncounted reading(rank_progress_of(run));
   auto loaded = checkpoints_->load_latest();
   // A run that started over goes on after a restart, but only from what it has itself written since.
   if (anew && (!loaded || loaded->checkpoint.extra.value("launch", "") != train::launch_id())) {
@@ -164,7 +164,7 @@ void Checkpoints::wait_for_writer(Run& run) {
 
 // At the end of a run its last state is worth the wait.
 void Checkpoints::wait_for_savers(Run& run) {
-  const dist::Pulse::Uncounted writing(pulse_of(run));
+  const dist::RankProgress::Uncounted writing(rank_progress_of(run));
   if (saver_) tell(run, saver_->wait());
   if (best_saver_) tell_best(run, best_saver_->wait());
 }
@@ -174,7 +174,7 @@ void Checkpoints::wait_for_savers(Run& run) {
 // states.
 bool Checkpoints::still_busy(Run& run, train::BackgroundSaver* saver, std::chrono::milliseconds patience) const {
   if (!options_.background) return false;
-  const dist::Pulse::Uncounted writing(writes_ ? pulse_of(run) : nullptr);
+  const dist::RankProgress::Uncounted writing(writes_ ? rank_progress_of(run) : nullptr);
   const bool busy = saver != nullptr && !saver->idle_within(patience);
   return run.link() == nullptr ? busy : run.link()->gather(busy ? 1 : 0).front() != 0;
 }
@@ -191,7 +191,7 @@ void Checkpoints::save(Run& run, bool skips) {
   }
   std::optional<train::BackgroundSaver::Outcome> outcome;
   run.with_checkpoint([&](const Checkpoint& made) {
-    const dist::Pulse::Uncounted writing(writes_ ? pulse_of(run) : nullptr);
+    const dist::RankProgress::Uncounted writing(writes_ ? rank_progress_of(run) : nullptr);
     if (!writes_) {
       saved_step_ = tried_step_;
     } else if (saver_) {
@@ -226,7 +226,7 @@ void Checkpoints::save_best(Run& run, bool skips) {
   kept_best_step_ = best_step_;
   std::optional<train::BackgroundSaver::Outcome> outcome;
   run.with_checkpoint([&](const Checkpoint& made) {
-    const dist::Pulse::Uncounted writing(writes_ ? pulse_of(run) : nullptr);
+    const dist::RankProgress::Uncounted writing(writes_ ? rank_progress_of(run) : nullptr);
     if (writes_ && best_saver_) {
       outcome = best_saver_->save(made);
     } else if (writes_) {

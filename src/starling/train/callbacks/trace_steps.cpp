@@ -1,7 +1,7 @@
 #include <optional>
 
 #include "starling/base/error.h"
-#include "starling/base/file.h"
+#include "starling/base/file/file.h"
 #include "starling/train/callbacks/ready_made.h"
 #include "starling/train/ranks/rank_trace.h"
 

@@ -15,9 +15,9 @@
 #include <utility>
 
 #include "starling/base/error.h"
-#include "starling/base/file.h"
-#include "starling/base/folder.h"
-#include "starling/base/safe_path.h"
+#include "starling/base/file/file.h"
+#include "starling/base/file/folder.h"
+#include "starling/base/file/safe_path.h"
 #include "starling/data/formats/safetensors.h"
 #include "starling/train/checkpoint/manifest.h"
 #include "starling/train/checkpoint/streamed_save.h"

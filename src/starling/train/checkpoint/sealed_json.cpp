@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "starling/base/error.h"
-#include "starling/base/hash.h"
-#include "starling/base/safe_path.h"
+#include "starling/base/file/safe_path.h"
+#include "starling/base/hash/hash.h"
 
 namespace starling::train {
 namespace {

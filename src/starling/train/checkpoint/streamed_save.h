@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "starling/base/file.h"
-#include "starling/base/folder.h"
+#include "starling/base/file/file.h"
+#include "starling/base/file/folder.h"
 #include "starling/base/result.h"
 #include "starling/train/checkpoint/checkpoint.h"
 #include "starling/train/checkpoint/manifest.h"

@@ -3,10 +3,10 @@
 #include <cstring>
 
 #include "starling/base/error.h"
-#include "starling/base/hash.h"
+#include "starling/base/hash/hash.h"
 #include "starling/data/formats/safetensors.h"
 #include "starling/kernels/kernel_table.h"
-#include "starling/ops/def/saved_tensors.h"
+#include "starling/ops/def/attrs/saved_tensors.h"
 #include "starling/tensor/bytes.h"
 
 // Kernels of `save` and `restore`, placed here because the file format belongs to a higher layer than the kernels.

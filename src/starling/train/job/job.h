@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "starling/base/config.h"
-#include "starling/base/kinds.h"
+#include "starling/base/config/config.h"
+#include "starling/base/config/kinds.h"
 #include "starling/data/loading/seeded_split.h"
 #include "starling/data/loading/stream.h"
 #include "starling/data/source.h"

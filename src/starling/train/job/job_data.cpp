@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "starling/base/config.h"
+#include "starling/base/config/config.h"
 #include "starling/base/error.h"
 #include "starling/base/error_text.h"
 #include "starling/data/datasets/transformed_dataset.h"

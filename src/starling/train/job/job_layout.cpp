@@ -5,7 +5,7 @@
 #include "starling/base/error.h"
 #include "starling/dist/mesh/layout_mistakes.h"
 #include "starling/dist/strategy/allreduce.h"
-#include "starling/dist/strategy/sharded_state.h"
+#include "starling/dist/strategy/state/sharded_state.h"
 #include "starling/optim/deferred_state.h"
 #include "starling/train/job/job_graph.h"
 

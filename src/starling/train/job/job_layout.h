@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "starling/dist/strategy/planned_step.h"
+#include "starling/dist/strategy/programs/planned_step.h"
 #include "starling/dist/strategy/rank_strategy.h"
 #include "starling/nn/deferred_weights.h"
 #include "starling/train/job/prepared_job.h"

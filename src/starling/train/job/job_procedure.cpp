@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "starling/dist/strategy/server_rule.h"
+#include "starling/dist/strategy/servers/server_rule.h"
 #include "starling/train/job/job_graph.h"
 
 namespace starling::train {

@@ -7,12 +7,12 @@
 #include <exception>
 #include <thread>
 
-#include "starling/base/as_rank.h"
-#include "starling/base/config.h"
+#include "starling/base/config/config.h"
 #include "starling/base/error.h"
 #include "starling/base/error_text.h"
-#include "starling/base/make_thread.h"
 #include "starling/base/parallel.h"
+#include "starling/base/thread/as_rank.h"
+#include "starling/base/thread/make_thread.h"
 #include "starling/dist/comm/checking/checking_comm.h"
 #include "starling/dist/comm/threads/threads_comm.h"
 #include "starling/dist/comm/transport/memory/memory_transport.h"
@@ -53,10 +53,10 @@ std::string chosen(const DistributeJob& job, const char* key) {
 class ThreadComms {
  public:
   ThreadComms(const DistributeJob& job, const ThreadWatch& watch)
-      : all_reduce_(chosen(job, "all_reduce")), pulses_(watch.pulses()) {
+      : all_reduce_(chosen(job, "all_reduce")), progress_by_rank_(watch.progress_by_rank()) {
     const auto workers = static_cast<int>(job.workers);
     if (all_reduce_ == "auto") {
-      ThreadWorldOptions how{.deadline = kNoDeadline, .pulses = pulses_};
+      ThreadWorldOptions how{.deadline = kNoDeadline, .progress_by_rank = progress_by_rank_};
       if (!supervised(job)) how.visit_patience = {};
       comms_ = make_thread_comms(workers, how);
     } else {
@@ -67,13 +67,13 @@ class ThreadComms {
   std::unique_ptr<Comm> of(int rank, int workers) {
     if (!network_) return std::move(comms_[static_cast<std::size_t>(rank)]);
     CommGroup group{.rank = rank, .size = workers, .deadline = kNoDeadline};
-    if (!pulses_.empty()) group.pulse = pulses_[static_cast<std::size_t>(rank)];
+    if (!progress_by_rank_.empty()) group.rank_progress = progress_by_rank_[static_cast<std::size_t>(rank)];
     return make_transport_comm(network_->endpoint(rank), group, dist::reducing_by(all_reduce_));
   }
 
  private:
   std::string all_reduce_;
-  std::vector<std::shared_ptr<dist::Pulse>> pulses_;
+  std::vector<std::shared_ptr<dist::RankProgress>> progress_by_rank_;
   std::vector<std::unique_ptr<Comm>> comms_;
   std::shared_ptr<dist::MemoryNetwork> network_;
 };
@@ -232,7 +232,7 @@ TrainResult train_process(Job job, const TrainOptions& options) {
   const int threads = threads_of_each(job.distribute, others.here);
   const ThreadScope scope(threads);
   const auto load = [&] {
-    const dist::Pulse::Uncounted reading(others.comm->pulse());
+    const dist::RankProgress::Uncounted reading(others.comm->rank_progress());
     return load_job_data(job);
   };
   const auto body = [&] {

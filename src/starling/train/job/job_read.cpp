@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "starling/dist/mesh/mesh_choice.h"
-#include "starling/dist/strategy/server_rule.h"
+#include "starling/dist/strategy/servers/server_rule.h"
 #include "starling/nn/declared.h"
 #include "starling/train/job/job_error.h"
 #include "starling/train/job/job_sections.h"

@@ -6,10 +6,10 @@
 #include <system_error>
 
 #include "starling/base/error_text.h"
-#include "starling/base/file.h"
-#include "starling/base/folder.h"
+#include "starling/base/file/file.h"
+#include "starling/base/file/folder.h"
 #include "starling/data/datasets/transformed_dataset.h"
-#include "starling/dist/comm/pulse.h"
+#include "starling/dist/comm/rank_progress.h"
 #include "starling/nn/normalize.h"
 #include "starling/ops/api/random.h"
 #include "starling/optim/deferred_state.h"
@@ -359,8 +359,8 @@ TrainResult train_rank(const Job& job, const JobData& data, const TrainOptions& 
   if (result.was_finished && is_saved_model(folder)) result.model = folder;
   if (result.beyond || result.stopped || !job.train.export_model) return result;
   // The other ranks may wait for the first one's end, and an export cannot tell how far it is.
-  const dist::Pulse::Uncounted exporting(setup.strategy ? setup.strategy->comm().pulse() : nullptr);
-  const dist::Pulse::Doing doing(setup.strategy ? setup.strategy->comm().pulse() : nullptr, "export");
+  const dist::RankProgress::Uncounted exporting(setup.strategy ? setup.strategy->comm().rank_progress() : nullptr);
+  const dist::RankProgress::Doing doing(setup.strategy ? setup.strategy->comm().rank_progress() : nullptr, "export");
   trainer.with_weights([&](const Checkpoint& weights) {
     if (leads && result.model.empty()) export_to(folder, prepared, weights, result);
   });

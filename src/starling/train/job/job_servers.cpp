@@ -8,17 +8,17 @@
 #include <optional>
 #include <thread>
 
-#include "starling/base/as_rank.h"
 #include "starling/base/error.h"
-#include "starling/base/make_thread.h"
 #include "starling/base/parallel.h"
+#include "starling/base/thread/as_rank.h"
+#include "starling/base/thread/make_thread.h"
 #include "starling/dist/comm/threads/threads_comm.h"
 #include "starling/dist/launch/hosts.h"
-#include "starling/dist/launch/secret.h"
 #include "starling/dist/launch/socket.h"
+#include "starling/dist/launch/store/secret.h"
 #include "starling/dist/ps/norm_rule.h"
 #include "starling/dist/ps/server.h"
-#include "starling/dist/strategy/group_worker.h"
+#include "starling/dist/strategy/servers/group_worker.h"
 #include "starling/train/job/job_error.h"
 #include "starling/train/job/job_ranks.h"
 #include "starling/train/job/job_worker.h"
@@ -291,7 +291,7 @@ class ServedProcess {
   }
 
   JobData load() const {
-    const dist::Pulse::Uncounted reading(others_.comm->pulse());
+    const dist::RankProgress::Uncounted reading(others_.comm->rank_progress());
     return load_job_data(job_);
   }
 

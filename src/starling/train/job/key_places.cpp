@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "starling/base/nearest.h"
+#include "starling/base/config/nearest.h"
 #include "starling/train/job/job_sections.h"
 
 namespace starling::train {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "starling/base/config.h"
+#include "starling/base/config/config.h"
 
 namespace starling::train {
 

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "starling/base/config/nearest.h"
 #include "starling/base/error.h"
 #include "starling/base/error_text.h"
-#include "starling/base/nearest.h"
 #include "starling/data/tokenizers/tokenizer.h"
 #include "starling/graph/tracer.h"
 #include "starling/nn/declared.h"

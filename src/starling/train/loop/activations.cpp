@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "starling/ops/def/op_def.h"
-#include "starling/ops/def/scope.h"
+#include "starling/ops/def/scopes/scope.h"
 #include "starling/tensor/forwarding_interpreter.h"
 
 namespace starling::train {

@@ -5,7 +5,7 @@
 
 #include "starling/ops/api/creation.h"
 #include "starling/ops/def/apply.h"
-#include "starling/ops/def/creation.h"
+#include "starling/ops/def/attrs/creation.h"
 #include "starling/tensor/forwarding_interpreter.h"
 
 namespace starling::train {

@@ -92,7 +92,7 @@ void FitRun::begin() {
   check_names(parts_.callbacks);
   if (parts_.link) strategy().prepare(trained_state());
   resuming_ = true;
-  const dist::Pulse::Doing doing(pulse(), "start");
+  const dist::RankProgress::Doing doing(rank_progress(), "start");
   for (const auto& callback : parts_.callbacks) {
     if ((resumed_ = callback->resume(*this))) break;
   }
@@ -432,7 +432,7 @@ Evaluation FitRun::evaluate() {
 }
 
 std::optional<Evaluation> FitRun::evaluate_on_ranks(const std::function<bool()>& stop) {
-  const dist::Pulse::Doing doing(pulse(), "evaluation");
+  const dist::RankProgress::Doing doing(rank_progress(), "evaluation");
   if (shown_ || !strategy().shows_to_evaluate() || parts_.evaluator.judges_pieces(test_, *parts_.link))
     return evaluate_here(stop, shown_ || strategy().settled() || strategy().settles_to_evaluate());  // has just settled
   try {

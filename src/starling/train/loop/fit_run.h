@@ -131,7 +131,7 @@ class FitRun final : public Run {
   std::optional<Evaluation> evaluate_unless_stopped();
   std::optional<Evaluation> evaluate_on_ranks(const std::function<bool()>& stop);
   std::optional<Evaluation> evaluate_here(const std::function<bool()>& stop, bool equal);
-  dist::Pulse* pulse() const { return parts_.link ? parts_.link->pulse() : nullptr; }
+  dist::RankProgress* rank_progress() const { return parts_.link ? parts_.link->rank_progress() : nullptr; }
   void progress() const {
     if (parts_.link) parts_.link->progress();
   }

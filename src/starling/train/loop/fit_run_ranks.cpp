@@ -7,7 +7,7 @@
 
 #include "starling/base/clock.h"
 #include "starling/base/error.h"
-#include "starling/base/mapped_guard.h"
+#include "starling/base/file/mapped_guard.h"
 #include "starling/ops/api/binary.h"
 #include "starling/ops/api/random.h"
 #include "starling/train/loop/fit_run.h"
@@ -124,7 +124,7 @@ void FitRun::agree(bool all) {
   if (!parts_.link) return;
   parts_.link->post(note_of_step());
   parts_.link->progress();
-  if (pulse() != nullptr) pulse()->set_step(state_.step);
+  if (rank_progress() != nullptr) rank_progress()->set_step(state_.step);
   note_.loss = note_.weight = 0;
   note_.not_finite = note_.unchecked = 0;
   const bool meet = strategy().meets_after(state_.step - 1) && !strategy().meets_alone();

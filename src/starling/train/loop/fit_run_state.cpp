@@ -29,7 +29,7 @@ Checkpoint FitRun::checkpoint() {
 }
 
 void FitRun::with_checkpoint(const std::function<void(const Checkpoint&)>& use) {
-  const dist::Pulse::Doing doing(pulse(), "save");
+  const dist::RankProgress::Doing doing(rank_progress(), "save");
   if (parts_.link) hear_all();
   if (parts_.pool && !halted_ && !finished_before_) {
     halt_workers();

@@ -2,8 +2,8 @@
 
 #include <string>
 
+#include "starling/base/config/nearest.h"
 #include "starling/base/error.h"
-#include "starling/base/nearest.h"
 
 namespace starling {
 

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "starling/base/clock.h"
+#include "starling/base/config/nearest.h"
 #include "starling/base/error.h"
-#include "starling/base/nearest.h"
 #include "starling/base/wrap.h"
 
 namespace starling {

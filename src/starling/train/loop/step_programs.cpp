@@ -9,7 +9,7 @@
 #include "starling/data/formats/host_bytes.h"
 #include "starling/dist/health/verdict.h"
 #include "starling/dist/strategy/data_parallel.h"
-#include "starling/dist/strategy/step_parts.h"
+#include "starling/dist/strategy/programs/step_parts.h"
 #include "starling/graph/tracer.h"
 #include "starling/ops/api/binary.h"
 #include "starling/ops/api/creation.h"

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string_view>
 
-#include "starling/base/file.h"
+#include "starling/base/file/file.h"
 
 namespace starling::train {
 

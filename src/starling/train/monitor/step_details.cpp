@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "starling/base/glob.h"
+#include "starling/base/file/glob.h"
 #include "starling/train/monitor/histogram.h"
 
 namespace starling::train {

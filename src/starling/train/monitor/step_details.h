@@ -16,7 +16,7 @@ class StepDetails {
 
   // Tags: weights/NAME, gradients/NAME, activations/MODULE, the scalar update_ratio/NAME (change of a parameter in the
   // step relative to its norm), and the count not_finite/TAG if there were NaNs or infinities. `modules` are glob
-  // patterns (base/glob.h) of the activations to write. One result per record.
+  // patterns (base/file/glob.h) of the activations to write. One result per record.
   std::vector<Result<void>> write(EventWriter& events, std::int64_t step, const StepValues& values,
                                   const std::vector<std::string>& modules) const;
 

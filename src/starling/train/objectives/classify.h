@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "starling/base/settings.h"
+#include "starling/base/config/settings.h"
 #include "starling/train/objective.h"
 
 namespace starling {

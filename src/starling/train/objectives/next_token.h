@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "starling/base/settings.h"
+#include "starling/base/config/settings.h"
 #include "starling/train/objective.h"
 
 namespace starling {

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "starling/base/error.h"
-#include "starling/base/hash.h"
+#include "starling/base/hash/hash.h"
 #include "starling/data/formats/host_bytes.h"
 #include "starling/dist/health/replica_hash.h"
 #include "starling/dist/mesh/mesh_choice.h"
@@ -24,7 +24,7 @@ namespace {
 constexpr std::chrono::hours kUnsupervised{24};
 
 CallOptions patient(const Comm& comm, std::string_view name) {
-  if (comm.pulse() != nullptr) return {.name = name};
+  if (comm.rank_progress() != nullptr) return {.name = name};
   return {.name = name, .deadline = kUnsupervised};
 }
 

@@ -35,10 +35,10 @@ class RankLink {
   // True for the first of the ranks that hold the same rows of a batch.
   bool first_of_rows() const;
   const Comm& comm() const { return *comm_; }
-  dist::Pulse* pulse() const { return comm_->pulse(); }  // null: this rank is not supervised
+  dist::RankProgress* rank_progress() const { return comm_->rank_progress(); }  // null: this rank is not supervised
   // Reports that this rank works on something the others wait for. Any thread.
   void progress() const {
-    if (pulse() != nullptr) pulse()->progress();
+    if (rank_progress() != nullptr) rank_progress()->progress();
   }
 
   // Notes are exchanged asynchronously: post() sends one, take() waits for all ranks' notes that belong to the oldest

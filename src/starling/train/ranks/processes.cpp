@@ -6,7 +6,7 @@
 #include <chrono>
 
 #include "starling/base/result.h"
-#include "starling/dist/launch/heart.h"
+#include "starling/dist/launch/heartbeats/heartbeat_sender.h"
 #include "starling/dist/launch/world.h"
 #include "starling/train/loop/interrupt.h"
 
@@ -64,11 +64,11 @@ Processes join_processes(const dist::ProcessFlags& flags, const JoinOptions& opt
           .told_by_first = [world](const std::string& problem) { return told_by_first(*world, problem); },
           .take_role =
               [world](const std::string& role, bool spare) {
-                if (world->heart) world->heart->take_role(role, spare);
+                if (world->heartbeats) world->heartbeats->take_role(role, spare);
               },
           .part = [world, how](const std::string& name, int rank,
                                int size) { return world->part({.rank = rank, .world = size}, name, how); },
-          .finding = [world] { return world->heart ? world->heart->finding() : ""; }};
+          .finding = [world] { return world->heartbeats ? world->heartbeats->finding() : ""; }};
 }
 
 }  // namespace starling::train

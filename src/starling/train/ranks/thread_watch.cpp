@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "starling/dist/health/vigil.h"
+#include "starling/dist/health/failure_detector.h"
 
 namespace starling::train {
 namespace {
@@ -18,7 +18,7 @@ constexpr milliseconds kToLeave{3'000};  // for ranks whose communicator was bro
 ThreadWatch::ThreadWatch(int workers, double deadline, std::function<void(const std::string&)> hung)
     : deadline_(std::chrono::ceil<milliseconds>(std::chrono::duration<double>(deadline))), hung_(std::move(hung)) {
   if (deadline_.count() == 0) return;
-  for (int rank = 0; rank < workers; ++rank) pulses_.push_back(std::make_shared<dist::Pulse>());
+  for (int rank = 0; rank < workers; ++rank) progress_by_rank_.push_back(std::make_shared<dist::RankProgress>());
   thread_ = std::thread([this] { run(); });
 }
 
@@ -46,19 +46,19 @@ void ThreadWatch::leave(int rank) {
 
 void ThreadWatch::run() {
   const milliseconds period = std::clamp(deadline_ / 20, kShortestLook, kLongestLook);
-  dist::Vigil vigil;
+  dist::FailureDetector detector;
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, period, [&] { return stop_; })) {
-    for (int rank = 0; rank < static_cast<int>(pulses_.size()); ++rank) {
+    for (int rank = 0; rank < static_cast<int>(progress_by_rank_.size()); ++rank) {
       if (!there_.contains(rank)) {
-        vigil.leave(rank, Clock::now());
+        detector.leave(rank, Clock::now());
         continue;
       }
-      dist::Beat beat = dist::beat_of(*pulses_[static_cast<std::size_t>(rank)], deadline_);
+      dist::Beat beat = dist::beat_of(*progress_by_rank_[static_cast<std::size_t>(rank)], deadline_);
       beat.every = 4 * period;  // a longer gap means that the process was stopped
-      vigil.beat(rank, std::move(beat), Clock::now());
+      detector.beat(rank, std::move(beat), Clock::now());
     }
-    const auto& found = vigil.look(Clock::now());
+    const auto& found = detector.look(Clock::now());
     if (!found) continue;
     const std::string text = found->text;
     lock.unlock();

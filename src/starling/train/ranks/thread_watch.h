@@ -15,9 +15,9 @@
 namespace starling::train {
 
 // Supervision of ranks that are threads of this process, which cannot fall silent one by one: only progress is watched
-// (dist/health/vigil.h). A rank that others wait for and that makes none for the deadline breaks the communicators of
-// all; a thread cannot be ended, so if ranks are still there some seconds later, `hung` is called on the watch's
-// thread.
+// (dist/health/failure_detector.h). A rank that others wait for and that makes none for the deadline breaks the
+// communicators of all; a thread cannot be ended, so if ranks are still there some seconds later, `hung` is called on
+// the watch's thread.
 class ThreadWatch {
  public:
   // deadline: seconds; 0: nothing is watched. hung: null: nothing is called.
@@ -27,7 +27,7 @@ class ThreadWatch {
   ThreadWatch& operator=(const ThreadWatch&) = delete;
 
   // Signs of life of the ranks, for their communicators; empty if nothing is watched.
-  const std::vector<std::shared_ptr<dist::Pulse>>& pulses() const { return pulses_; }
+  const std::vector<std::shared_ptr<dist::RankProgress>>& progress_by_rank() const { return progress_by_rank_; }
 
   // Time in which a rank is watched; any thread.
   void join(int rank, std::weak_ptr<Comm> comm);
@@ -39,7 +39,7 @@ class ThreadWatch {
 
   const std::chrono::milliseconds deadline_;
   const std::function<void(const std::string&)> hung_;
-  std::vector<std::shared_ptr<dist::Pulse>> pulses_;
+  std::vector<std::shared_ptr<dist::RankProgress>> progress_by_rank_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<int, std::weak_ptr<Comm>> there_;

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "starling/base/error.h"
-#include "starling/base/file.h"
+#include "starling/base/file/file.h"
 #include "starling/train/monitor/json_log.h"
 #include "starling/train/monitor/plot/svg_plot.h"
 #include "starling/train/report/confusion_html.h"

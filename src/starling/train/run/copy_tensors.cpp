@@ -4,7 +4,7 @@
 #include <unordered_map>
 
 #include "starling/base/error.h"
-#include "starling/base/mapped_guard.h"
+#include "starling/base/file/mapped_guard.h"
 
 namespace starling::train {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "starling/dist/strategy/sharded_state.h"
+#include "starling/dist/strategy/state/sharded_state.h"
 #include "starling/train/checkpoint/checkpoint.h"
 
 namespace starling::train {

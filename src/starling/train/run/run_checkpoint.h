@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "starling/dist/strategy/sharded_state.h"
+#include "starling/dist/strategy/state/sharded_state.h"
 #include "starling/train/callback.h"
 
 namespace starling::train {

@@ -6,7 +6,7 @@
 
 #include <system_error>
 
-#include "starling/base/file.h"
+#include "starling/base/file/file.h"
 
 namespace starling::train {
 

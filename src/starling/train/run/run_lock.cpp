@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "starling/base/error.h"
-#include "starling/base/folder.h"
-#include "starling/base/temporary_name.h"
+#include "starling/base/file/folder.h"
+#include "starling/base/file/temporary_name.h"
 
 namespace starling::train {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "starling/base/file.h"
-#include "starling/base/folder.h"
+#include "starling/base/file/file.h"
+#include "starling/base/file/folder.h"
 #include "starling/train/ranks/report.h"
 
 namespace starling {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "starling/base/error.h"
-#include "starling/base/hash.h"
+#include "starling/base/hash/hash.h"
 
 namespace starling::train {
 

@@ -7,9 +7,9 @@
 #include <iterator>
 #include <optional>
 
+#include "starling/base/config/nearest.h"
 #include "starling/base/error.h"
-#include "starling/base/glob.h"
-#include "starling/base/nearest.h"
+#include "starling/base/file/glob.h"
 #include "starling/base/text.h"
 
 namespace starling::train {

@@ -8,7 +8,7 @@
 #include <system_error>
 
 #include "starling/base/error.h"
-#include "starling/base/file.h"
+#include "starling/base/file/file.h"
 #include "starling/train/checkpoint/manifest.h"
 #include "starling/train/job/job.h"
 #include "starling/train/monitor/json_log.h"

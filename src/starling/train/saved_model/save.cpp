@@ -1,14 +1,14 @@
 #include <algorithm>
 
 #include "starling/base/error.h"
-#include "starling/base/file.h"
-#include "starling/base/folder.h"
+#include "starling/base/file/file.h"
+#include "starling/base/file/folder.h"
 #include "starling/data/formats/safetensors.h"
 #include "starling/graph/printer.h"
 #include "starling/ops/api/state.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/attrs/state.h"
 #include "starling/ops/def/registry.h"
-#include "starling/ops/def/state.h"
 #include "starling/train/saved_model/batch_text.h"
 #include "starling/train/saved_model/program_rules.h"
 #include "starling/train/saved_model/saved_model.h"

@@ -7,9 +7,9 @@
 
 #include "starling/base/bytes.h"
 #include "starling/base/error.h"
-#include "starling/base/file.h"
-#include "starling/base/mapped_guard.h"
-#include "starling/base/safe_path.h"
+#include "starling/base/file/file.h"
+#include "starling/base/file/mapped_guard.h"
+#include "starling/base/file/safe_path.h"
 #include "starling/data/formats/safetensors.h"
 #include "starling/graph/parser.h"
 #include "starling/runtime/program.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "starling/base/file.h"
+#include "starling/base/file/file.h"
 #include "starling/train/run/refusal.h"
 
 namespace starling::train {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "starling/base/settings.h"
+#include "starling/base/config/settings.h"
 #include "starling/train/job/job.h"
 
 namespace starling::train {

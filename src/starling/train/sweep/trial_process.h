@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "starling/dist/launch/child.h"
+#include "starling/dist/launch/launcher/child.h"
 
 namespace starling::train {
 

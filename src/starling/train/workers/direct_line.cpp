@@ -1,7 +1,7 @@
 #include "starling/train/workers/direct_line.h"
 
 #include "starling/base/error.h"
-#include "starling/base/make_thread.h"
+#include "starling/base/thread/make_thread.h"
 
 namespace starling::train {
 namespace {
@@ -40,7 +40,7 @@ ps::Message ControlCall::call(Control what, std::vector<ps::Bytes> parts) {
 
 DirectLine::DirectLine(std::shared_ptr<ps::Wire> wire, const LeaderLineOptions& options)
     : options_(options), asks_(wire, options), tells_(wire, options), beats_(wire, options) {
-  if (options.heartbeat.count() > 0) heart_ = make_thread(thread_context().inherited(), [this] { beat(); });
+  if (options.heartbeat.count() > 0) heartbeats_ = make_thread(thread_context().inherited(), [this] { beat(); });
 }
 
 DirectLine::~DirectLine() {
@@ -49,7 +49,7 @@ DirectLine::~DirectLine() {
     stop_ = true;
   }
   stopped_.notify_all();
-  if (heart_.joinable()) heart_.join();
+  if (heartbeats_.joinable()) heartbeats_.join();
 }
 
 // A leader that does not answer is found out by those who need its answer.

@@ -72,7 +72,7 @@ class DirectLine final : public LeaderLine {
   std::function<void()> lost_;
   std::condition_variable stopped_;
   bool stop_ = false;
-  std::thread heart_;
+  std::thread heartbeats_;
 };
 
 }  // namespace starling::train

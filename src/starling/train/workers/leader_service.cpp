@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "starling/base/error.h"
-#include "starling/base/make_thread.h"
 #include "starling/base/parallel.h"
+#include "starling/base/thread/make_thread.h"
 #include "starling/data/formats/host_bytes.h"
 #include "starling/tensor/bytes.h"
 #include "starling/train/workers/control.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "starling/base/make_thread.h"
+#include "starling/base/thread/make_thread.h"
 
 namespace starling::train {
 

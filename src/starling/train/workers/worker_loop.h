@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "starling/data/loading/loader.h"
-#include "starling/dist/strategy/served_strategy.h"
+#include "starling/dist/strategy/servers/served_strategy.h"
 #include "starling/train/loop/step_programs.h"
 #include "starling/train/workers/leader_line.h"
 #include "starling/train/workers/shared_buffers.h"

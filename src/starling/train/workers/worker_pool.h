@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "starling/dist/strategy/server_rule.h"
+#include "starling/dist/strategy/servers/server_rule.h"
 #include "starling/train/run/summary.h"
 #include "starling/train/workers/leader_service.h"
 #include "starling/train/workers/procedure_run.h"

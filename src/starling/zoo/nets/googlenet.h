@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "starling/base/settings.h"
+#include "starling/base/config/settings.h"
 #include "starling/nn/module.h"
 #include "starling/nn/own_loss.h"
 

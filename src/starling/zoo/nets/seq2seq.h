@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "starling/base/settings.h"
+#include "starling/base/config/settings.h"
 #include "starling/nn/module.h"
 #include "starling/nn/own_loss.h"
 #include "starling/nn/sequence.h"

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "starling/base/settings.h"
+#include "starling/base/config/settings.h"
 #include "starling/nn/module.h"
 
 namespace starling::zoo {

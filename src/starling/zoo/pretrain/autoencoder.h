@@ -1,6 +1,6 @@
 #pragma once
 
-#include "starling/base/settings.h"
+#include "starling/base/config/settings.h"
 #include "starling/zoo/nets/rbm.h"
 #include "starling/zoo/pretrain/greedy.h"
 

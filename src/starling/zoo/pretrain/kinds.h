@@ -1,6 +1,6 @@
 #pragma once
 
-#include "starling/base/kinds.h"
+#include "starling/base/config/kinds.h"
 #include "starling/zoo/pretrain/greedy.h"
 
 namespace starling::zoo {

@@ -1,4 +1,4 @@
-#include "starling/dist/strategy/server_worker.h"
+#include "starling/dist/strategy/servers/server_worker.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "dist/ps/ps_testing.h"
-#include "starling/base/as_rank.h"
+#include "starling/base/thread/as_rank.h"
 #include "starling/ops/api/row_sparse.h"
 
 namespace starling::dist::ps {

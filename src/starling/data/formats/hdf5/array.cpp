@@ -4,8 +4,8 @@
 #include <array>
 #include <limits>
 
+#include "starling/base/config/nearest.h"
 #include "starling/base/error.h"
-#include "starling/base/nearest.h"
 #include "starling/data/formats/hdf5.h"
 #include "starling/data/formats/hdf5/element_type.h"
 #include "starling/data/formats/hdf5/rehearsal.h"

@@ -104,7 +104,7 @@ class NcclComm final : public Comm {
   Ticket start(const Call& call) override {
     check_type(call);
     {
-      const Pulse::Waiting waiting(pulse());
+      const RankProgress::Waiting waiting(rank_progress());
       settle_oldest(call.deadline);
     }
     std::scoped_lock lock(launching_);
@@ -204,7 +204,7 @@ class NcclComm final : public Comm {
   }
 
   void await_state(NcclHandle comm, CommTime deadline, std::string_view what) {
-    const Pulse::Waiting waiting(pulse());
+    const RankProgress::Waiting waiting(rank_progress());
     while (in_progress(comm, what)) nap(deadline, what);
   }
 
@@ -238,7 +238,7 @@ class NcclComm final : public Comm {
   // A communicator must have no outstanding operations when it is split.
   void drain(CommTime deadline) {
     constexpr std::string_view kWhat = "an operation before the split";
-    const Pulse::Waiting waiting(pulse());
+    const RankProgress::Waiting waiting(rank_progress());
     api_->record(drained_, lanes_.collectives.stream);
     while (!api_->passed(drained_)) {
       (void)in_progress(lanes_.collectives.comm, kWhat);

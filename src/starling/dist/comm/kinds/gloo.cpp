@@ -10,7 +10,7 @@ std::unique_ptr<Comm> make(const std::shared_ptr<Store>& store, const BackendOpt
                         .epoch = options.epoch,
                         .label = options.label,
                         .deadline = options.call_deadline,
-                        .pulse = options.pulse};
+                        .rank_progress = options.rank_progress};
   return make_gloo_comm(store, group, {.address = options.listen, .join = options.join_deadline, .stop = options.stop},
                         reducing_by(options.all_reduce));
 }

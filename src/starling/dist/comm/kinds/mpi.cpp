@@ -9,7 +9,7 @@ std::unique_ptr<Comm> make(const std::shared_ptr<Store>&, const BackendOptions& 
   return make_mpi_comm({.epoch = options.epoch,
                         .deadline = options.call_deadline,
                         .join = options.join_deadline,
-                        .pulse = options.pulse,
+                        .rank_progress = options.rank_progress,
                         .stop = options.stop},
                        reducing_by(options.all_reduce));
 }

@@ -9,9 +9,9 @@ std::unique_ptr<Comm> make(const std::shared_ptr<Store>& store, const BackendOpt
                          .label = options.label,
                          .deadline = options.call_deadline,
                          .join_deadline = options.join_deadline,
-                         .pulse = options.pulse,
+                         .rank_progress = options.rank_progress,
                          .stop = options.stop};
-  if (options.pulse == nullptr) how.visit_patience = {};  // not supervised: a debugger may hold a rank anywhere
+  if (options.rank_progress == nullptr) how.visit_patience = {};  // not supervised: a debugger may hold a rank anywhere
   return make_shared_comm(*store, options.rank, options.world, how);
 }
 

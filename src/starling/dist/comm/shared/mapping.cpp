@@ -13,7 +13,7 @@
 #include <cstring>
 
 #include "starling/base/error.h"
-#include "starling/ops/def/random.h"
+#include "starling/ops/def/attrs/random.h"
 
 namespace starling::dist {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "starling/base/error.h"
 #include "starling/dist/comm/shared/shared_group.h"
-#include "starling/dist/launch/store.h"
+#include "starling/dist/launch/store/store.h"
 
 namespace starling {
 namespace {
@@ -39,7 +39,7 @@ class SharedComm final : public Comm {
 
  protected:
   Ticket start(const Call& call) override {
-    if (!shared_->post(call, epoch(), pulse())) {
+    if (!shared_->post(call, epoch(), rank_progress())) {
       fail_call(dist::describe(dist::fingerprint_of(call, rank(), epoch())), shared_->world().reason());
     }
     return {.op = call.op, .peer = call.peer, .sequence = call.sequence};
@@ -91,8 +91,9 @@ int spins_for(int world, int asked) {
 }
 
 std::unique_ptr<Comm> comm_of(std::shared_ptr<dist::SharedWorld> world, const SharedWorldOptions& options,
-                              std::shared_ptr<dist::Pulse> pulse) {
-  const CommGroup group{world->rank(), world->size(), options.epoch, options.label, options.deadline, std::move(pulse)};
+                              std::shared_ptr<dist::RankProgress> rank_progress) {
+  const CommGroup group{world->rank(), world->size(),    options.epoch,
+                        options.label, options.deadline, std::move(rank_progress)};
   const std::uint64_t block = world->block().group;
   return std::make_unique<SharedComm>(
       group, std::make_shared<dist::SharedGroup>(std::move(world), block, group.rank, options.label));
@@ -117,7 +118,7 @@ std::unique_ptr<Comm> make_shared_comm(Store& store, int rank, int world, const 
                                                     dist::SharedWorld::Reach::arenas, options.visit_patience);
   shared->await_all(deadline, options.stop);
   mapping->close();
-  return comm_of(std::move(shared), options, options.pulse);
+  return comm_of(std::move(shared), options, options.rank_progress);
 }
 
 std::vector<std::unique_ptr<Comm>> make_shared_comms(int world, const SharedWorldOptions& options) {
@@ -132,9 +133,10 @@ std::vector<std::unique_ptr<Comm>> make_shared_comms(int world, const SharedWorl
   const int spins = spins_for(world, options.spins);
   std::vector<std::unique_ptr<Comm>> comms;
   for (int rank = 0; rank < world; ++rank) {
-    auto pulse = options.pulses.empty() ? nullptr : options.pulses.at(static_cast<std::size_t>(rank));
+    auto rank_progress =
+        options.progress_by_rank.empty() ? nullptr : options.progress_by_rank.at(static_cast<std::size_t>(rank));
     auto of_rank = std::make_shared<dist::SharedWorld>(mapping, rank, spins, reach, options.visit_patience);
-    comms.push_back(comm_of(std::move(of_rank), options, std::move(pulse)));
+    comms.push_back(comm_of(std::move(of_rank), options, std::move(rank_progress)));
   }
   return comms;
 }

@@ -13,11 +13,11 @@ class Store;
 struct SharedWorldOptions {
   std::uint64_t epoch = 0;
   std::string label = "world";
-  std::chrono::milliseconds deadline{300'000};         // default for calls that set none
-  std::chrono::milliseconds join_deadline{60'000};     // until all ranks have mapped the memory
-  std::shared_ptr<dist::Pulse> pulse{};                // of this rank, where it is supervised; of make_shared_comm
-  std::vector<std::shared_ptr<dist::Pulse>> pulses{};  // the same by rank, of make_shared_comms
-  std::function<bool()> stop{};                        // polled while ranks join; true: throws Error; null: never
+  std::chrono::milliseconds deadline{300'000};          // default for calls that set none
+  std::chrono::milliseconds join_deadline{60'000};      // until all ranks have mapped the memory
+  std::shared_ptr<dist::RankProgress> rank_progress{};  // of this rank, where it is supervised; of make_shared_comm
+  std::vector<std::shared_ptr<dist::RankProgress>> progress_by_rank{};  // the same by rank, of make_shared_comms
+  std::function<bool()> stop{};  // polled while ranks join; true: throws Error; null: never
   // Time for a rank to leave another's buffers once the group is broken, before its process is ended; 0: as long as it
   // takes, for debuggers, which may hold a rank anywhere.
   std::chrono::milliseconds visit_patience{10'000};

@@ -25,14 +25,14 @@ bool SharedGroup::step() {
   return messages_.step() || moved;
 }
 
-bool SharedGroup::post(const Call& call, std::uint64_t epoch, Pulse* pulse) {
+bool SharedGroup::post(const Call& call, std::uint64_t epoch, RankProgress* rank_progress) {
   if (!fits(call)) return false;
   {
     const std::scoped_lock lock(world_->mutex());
     if (has_room(call)) return put(call, epoch);
   }
   {
-    const Pulse::Waiting waiting(pulse);
+    const RankProgress::Waiting waiting(rank_progress);
     if (!make_room(call)) return false;
   }
   const std::scoped_lock lock(world_->mutex());

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "starling/dist/comm/journal.h"
-#include "starling/dist/comm/pulse.h"
+#include "starling/dist/comm/rank_progress.h"
 #include "starling/dist/comm/rank_status.h"
 #include "starling/dist/comm/shared/collectives.h"
 #include "starling/dist/comm/shared/messages.h"
@@ -23,9 +23,9 @@ class SharedGroup final : public Mover {
   SharedGroup(const SharedGroup&) = delete;
   SharedGroup& operator=(const SharedGroup&) = delete;
 
-  // Posts a call. Blocks only while its slot is in use, and says so to the pulse, if there is one. False if the world
-  // is broken.
-  bool post(const Call& call, std::uint64_t epoch, Pulse* pulse);
+  // Posts a call. Blocks only while its slot is in use, and says so to the rank's progress, if there is one. False if
+  // the world is broken.
+  bool post(const Call& call, std::uint64_t epoch, RankProgress* rank_progress);
   bool done(const Ticket& ticket);
   Outcome await(const Ticket& ticket, CommTime deadline);
   // Breaks the world because the operation missed its deadline, naming the missing ranks.

@@ -4,8 +4,8 @@
 #include <thread>
 
 #include "starling/base/error.h"
-#include "starling/base/first_error.h"
-#include "starling/base/make_thread.h"
+#include "starling/base/thread/first_error.h"
+#include "starling/base/thread/make_thread.h"
 #include "starling/dist/comm/shared/shared_comm.h"
 
 namespace starling {
@@ -30,7 +30,7 @@ std::vector<std::unique_ptr<Comm>> make_thread_comms(int world, const ThreadWorl
   return make_shared_comms(world, {.epoch = options.epoch,
                                    .label = options.label,
                                    .deadline = options.deadline,
-                                   .pulses = options.pulses,
+                                   .progress_by_rank = options.progress_by_rank,
                                    .visit_patience = options.visit_patience,
                                    .spins = options.spins,
                                    .whole_process = true});

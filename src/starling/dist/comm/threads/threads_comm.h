@@ -12,8 +12,8 @@ namespace starling {
 struct ThreadWorldOptions {
   std::uint64_t epoch = 0;
   std::string label = "world";
-  std::chrono::milliseconds deadline{300'000};         // default for calls that set none
-  std::vector<std::shared_ptr<dist::Pulse>> pulses{};  // by rank, where ranks are supervised
+  std::chrono::milliseconds deadline{300'000};                          // default for calls that set none
+  std::vector<std::shared_ptr<dist::RankProgress>> progress_by_rank{};  // by rank, where ranks are supervised
   // Time for a rank to leave another's buffers once the group is broken, before the process is ended; 0: as long as it
   // takes, for debuggers.
   std::chrono::milliseconds visit_patience{10'000};

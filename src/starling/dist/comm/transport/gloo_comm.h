@@ -6,7 +6,7 @@
 #include <string>
 
 #include "starling/dist/comm/transport/transport_comm.h"
-#include "starling/dist/launch/store.h"
+#include "starling/dist/launch/store/store.h"
 
 namespace starling {
 

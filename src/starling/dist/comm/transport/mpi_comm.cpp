@@ -9,7 +9,7 @@ std::unique_ptr<Comm> make_mpi_comm(const MpiOptions& options, const TransportCo
                         .epoch = options.epoch,
                         .label = options.label,
                         .deadline = options.deadline,
-                        .pulse = options.pulse};
+                        .rank_progress = options.rank_progress};
   return make_transport_comm(std::move(transport), group, how);
 }
 

@@ -15,11 +15,11 @@ namespace starling::dist {
 struct MpiOptions {
   std::uint64_t epoch = 0;
   std::string label = "world";
-  std::chrono::milliseconds deadline{300'000};  // default for calls that set none
-  std::chrono::milliseconds join{60'000};       // deadline for all ranks to join
-  std::shared_ptr<Pulse> pulse{};               // of this rank, where it is supervised
-  std::function<bool()> stop{};                 // polled while ranks join; true: throws Error; null: never
-  std::size_t longest = std::size_t{1} << 30;   // bytes per MPI message; longer messages are split
+  std::chrono::milliseconds deadline{300'000};    // default for calls that set none
+  std::chrono::milliseconds join{60'000};         // deadline for all ranks to join
+  std::shared_ptr<RankProgress> rank_progress{};  // of this rank, where it is supervised
+  std::function<bool()> stop{};                   // polled while ranks join; true: throws Error; null: never
+  std::size_t longest = std::size_t{1} << 30;     // bytes per MPI message; longer messages are split
 };
 
 // True if this build has MPI (libopenmpi-dev); otherwise the functions below throw.

@@ -208,7 +208,7 @@ class TransportComm final : public Comm {
   void vacate(const Call& call) {
     if (call.sequence <= kCollectiveSlots) return;
     const Ticket before{.op = call.op, .peer = call.peer, .sequence = call.sequence - kCollectiveSlots};
-    const Pulse::Waiting waiting(pulse());
+    const RankProgress::Waiting waiting(rank_progress());
     if (!await(before, call.deadline)) expire(before);
   }
 

@@ -3,7 +3,7 @@
 #include <zmq.h>
 
 #include "starling/base/error.h"
-#include "starling/base/sha256.h"
+#include "starling/base/hash/sha256.h"
 
 namespace starling::dist::ps {
 

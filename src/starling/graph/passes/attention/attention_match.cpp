@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "starling/ops/api/masked.h"
-#include "starling/ops/def/masked.h"
+#include "starling/ops/def/attrs/masked.h"
 
 namespace starling::graph {
 namespace {

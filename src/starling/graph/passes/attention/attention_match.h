@@ -6,7 +6,7 @@
 #include "starling/graph/match.h"
 #include "starling/graph/passes/attention/multiplicand.h"
 #include "starling/ops/api/attention.h"
-#include "starling/ops/def/attention.h"
+#include "starling/ops/def/attrs/attention.h"
 
 namespace starling::graph {
 

@@ -2,7 +2,7 @@
 
 #include "starling/ops/api/matmul.h"
 #include "starling/ops/api/shape_ops.h"
-#include "starling/ops/def/shape_ops.h"
+#include "starling/ops/def/attrs/shape_ops.h"
 
 namespace starling::graph {
 

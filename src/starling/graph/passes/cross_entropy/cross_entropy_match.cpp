@@ -6,9 +6,9 @@
 #include "starling/ops/api/loss.h"
 #include "starling/ops/api/reduce.h"
 #include "starling/ops/api/shape_ops.h"
-#include "starling/ops/def/index.h"
-#include "starling/ops/def/nll_attrs.h"
-#include "starling/ops/def/shape_ops.h"
+#include "starling/ops/def/attrs/index.h"
+#include "starling/ops/def/attrs/nll_attrs.h"
+#include "starling/ops/def/attrs/shape_ops.h"
 
 namespace starling::graph {
 namespace {

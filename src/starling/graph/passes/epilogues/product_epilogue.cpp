@@ -6,9 +6,9 @@
 #include "starling/graph/rewriter.h"
 #include "starling/ops/api/matmul.h"
 #include "starling/ops/api/shape_ops.h"
-#include "starling/ops/def/linear_epilogue.h"
+#include "starling/ops/def/attrs/linear_epilogue.h"
+#include "starling/ops/def/attrs/shape_ops.h"
 #include "starling/ops/def/registry.h"
-#include "starling/ops/def/shape_ops.h"
 
 namespace starling::graph {
 namespace {

@@ -6,7 +6,7 @@
 #include "starling/graph/dependencies.h"
 #include "starling/graph/passes/fuse/fusion_roles.h"
 #include "starling/ops/api/reduce.h"
-#include "starling/ops/def/fused.h"
+#include "starling/ops/def/attrs/fused.h"
 
 namespace starling::graph {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "starling/ops/api/reduce.h"
-#include "starling/ops/def/fused.h"
+#include "starling/ops/def/attrs/fused.h"
 
 namespace starling::graph {
 namespace {

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "starling/graph/passes/partition/partitioner.h"
-#include "starling/ops/def/shape_ops.h"
-#include "starling/ops/def/slice.h"
-#include "starling/ops/def/update.h"
+#include "starling/ops/def/attrs/shape_ops.h"
+#include "starling/ops/def/attrs/slice.h"
+#include "starling/ops/def/attrs/update.h"
 
 namespace starling::graph {
 

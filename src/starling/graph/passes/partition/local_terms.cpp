@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "starling/graph/passes/partition/partitioner.h"
-#include "starling/ops/def/slice.h"
+#include "starling/ops/def/attrs/slice.h"
 
 namespace starling::graph {
 

@@ -1,8 +1,8 @@
 // Collectives over other axes of the mesh than the one that rows are split over.
 #include "starling/graph/passes/partition/partitioner.h"
-#include "starling/ops/def/comm.h"
-#include "starling/ops/def/halo.h"
-#include "starling/ops/def/resplit.h"
+#include "starling/ops/def/attrs/comm.h"
+#include "starling/ops/def/sharding/halo.h"
+#include "starling/ops/def/sharding/resplit.h"
 
 namespace starling::graph {
 namespace {

@@ -12,14 +12,14 @@
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/api/state.h"
-#include "starling/ops/def/control.h"
-#include "starling/ops/def/creation.h"
-#include "starling/ops/def/matmul.h"
+#include "starling/ops/def/attrs/control.h"
+#include "starling/ops/def/attrs/creation.h"
+#include "starling/ops/def/attrs/matmul.h"
+#include "starling/ops/def/attrs/shape_ops.h"
+#include "starling/ops/def/attrs/shared_update.h"
+#include "starling/ops/def/attrs/state.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
-#include "starling/ops/def/shape_ops.h"
-#include "starling/ops/def/shared_update.h"
-#include "starling/ops/def/state.h"
 
 namespace starling::graph {
 namespace {

@@ -10,8 +10,8 @@
 #include "starling/base/function_ref.h"
 #include "starling/graph/pass.h"
 #include "starling/graph/rewriter.h"
-#include "starling/ops/def/comm.h"
-#include "starling/ops/def/halo.h"
+#include "starling/ops/def/attrs/comm.h"
+#include "starling/ops/def/sharding/halo.h"
 
 namespace starling::graph {
 

@@ -10,8 +10,8 @@
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/api/unary.h"
 #include "starling/ops/def/apply.h"
-#include "starling/ops/def/local_norm.h"
-#include "starling/ops/def/normalize.h"
+#include "starling/ops/def/attrs/local_norm.h"
+#include "starling/ops/def/attrs/normalize.h"
 #include "starling/ops/def/registry.h"
 
 namespace starling::graph {

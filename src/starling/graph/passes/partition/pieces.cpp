@@ -4,11 +4,11 @@
 
 #include "starling/base/error.h"
 #include "starling/graph/passes/partition/partitioner.h"
-#include "starling/ops/def/comm.h"
-#include "starling/ops/def/control.h"
+#include "starling/ops/def/attrs/comm.h"
+#include "starling/ops/def/attrs/control.h"
+#include "starling/ops/def/attrs/state.h"
+#include "starling/ops/def/attrs/update.h"
 #include "starling/ops/def/registry.h"
-#include "starling/ops/def/state.h"
-#include "starling/ops/def/update.h"
 #include "starling/tensor/bytes.h"
 
 namespace starling::graph {

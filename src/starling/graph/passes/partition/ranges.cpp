@@ -9,9 +9,9 @@
 #include "starling/ops/api/select.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/api/unary.h"
-#include "starling/ops/def/embedding.h"
-#include "starling/ops/def/index_range.h"
-#include "starling/ops/def/loss.h"
+#include "starling/ops/def/attrs/embedding.h"
+#include "starling/ops/def/attrs/index_range.h"
+#include "starling/ops/def/attrs/loss.h"
 
 namespace starling::graph {
 namespace {

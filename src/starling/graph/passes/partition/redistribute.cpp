@@ -1,13 +1,13 @@
-// Layouts that operands must have, by the way that sends least (ops/def/redistribution.h).
+// Layouts that operands must have, by the way that sends least (ops/def/sharding/redistribution.h).
 #include <algorithm>
 
 #include "starling/base/error.h"
 #include "starling/graph/passes/partition/partitioner.h"
-#include "starling/ops/def/redistribution.h"
+#include "starling/ops/def/attrs/shape_ops.h"
+#include "starling/ops/def/attrs/slice.h"
 #include "starling/ops/def/registry.h"
-#include "starling/ops/def/resplit.h"
-#include "starling/ops/def/shape_ops.h"
-#include "starling/ops/def/slice.h"
+#include "starling/ops/def/sharding/redistribution.h"
+#include "starling/ops/def/sharding/resplit.h"
 
 namespace starling::graph {
 namespace {

@@ -1,8 +1,8 @@
 // Convolutions of pictures whose rows are split, and their gradients.
 #include "starling/graph/passes/partition/partitioner.h"
 #include "starling/graph/passes/partition/window_geometry.h"
-#include "starling/ops/def/conv.h"
-#include "starling/ops/def/conv_transpose.h"
+#include "starling/ops/def/attrs/conv.h"
+#include "starling/ops/def/attrs/conv_transpose.h"
 
 namespace starling::graph {
 

@@ -2,7 +2,7 @@
 
 #include <type_traits>
 
-#include "starling/ops/def/halo.h"
+#include "starling/ops/def/sharding/halo.h"
 #include "starling/tensor/shape.h"
 
 namespace starling::graph {

@@ -6,11 +6,11 @@
 #include "starling/graph/passes/partition/partitioner.h"
 #include "starling/graph/passes/partition/window_geometry.h"
 #include "starling/ops/api/creation.h"
-#include "starling/ops/def/creation.h"
-#include "starling/ops/def/local_norm.h"
-#include "starling/ops/def/pool.h"
+#include "starling/ops/def/attrs/creation.h"
+#include "starling/ops/def/attrs/local_norm.h"
+#include "starling/ops/def/attrs/pool.h"
+#include "starling/ops/def/attrs/shape_ops.h"
 #include "starling/ops/def/pool_geometry.h"
-#include "starling/ops/def/shape_ops.h"
 
 namespace starling::graph {
 namespace {

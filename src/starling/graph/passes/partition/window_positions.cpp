@@ -1,8 +1,8 @@
 // Filters that are not shared between positions, and windows as columns, of pictures whose rows are split.
 #include "starling/graph/passes/partition/partitioner.h"
 #include "starling/graph/passes/partition/window_geometry.h"
-#include "starling/ops/def/local_conv.h"
-#include "starling/ops/def/unfold.h"
+#include "starling/ops/def/attrs/local_conv.h"
+#include "starling/ops/def/attrs/unfold.h"
 
 namespace starling::graph {
 

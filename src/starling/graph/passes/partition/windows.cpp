@@ -1,12 +1,12 @@
 // Ops that look through windows at pictures whose rows are split: every rank gets the rows at the borders that its own
-// windows need (ops/def/halo.h) and computes those, without padding along that dimension. Gradients for rows of others
-// go back to them.
+// windows need (ops/def/sharding/halo.h) and computes those, without padding along that dimension. Gradients for rows
+// of others go back to them.
 #include <algorithm>
 
 #include "starling/graph/passes/partition/partitioner.h"
 #include "starling/graph/passes/partition/window_geometry.h"
-#include "starling/ops/def/pad.h"
-#include "starling/ops/def/slice.h"
+#include "starling/ops/def/attrs/pad.h"
+#include "starling/ops/def/attrs/slice.h"
 
 namespace starling::graph {
 namespace {

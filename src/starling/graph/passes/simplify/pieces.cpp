@@ -5,8 +5,8 @@
 #include "starling/ops/api/rearrange.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/ops/api/slice.h"
-#include "starling/ops/def/rearrange.h"
-#include "starling/ops/def/shape_ops.h"
+#include "starling/ops/def/attrs/rearrange.h"
+#include "starling/ops/def/attrs/shape_ops.h"
 
 namespace starling::graph {
 namespace {

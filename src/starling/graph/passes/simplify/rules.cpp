@@ -3,9 +3,9 @@
 #include "starling/graph/match.h"
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/shape_ops.h"
-#include "starling/ops/def/creation.h"
+#include "starling/ops/def/attrs/creation.h"
+#include "starling/ops/def/attrs/shape_ops.h"
 #include "starling/ops/def/registry.h"
-#include "starling/ops/def/shape_ops.h"
 
 namespace starling::graph {
 

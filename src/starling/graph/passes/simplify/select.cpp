@@ -3,9 +3,9 @@
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/masked.h"
 #include "starling/ops/api/random.h"
-#include "starling/ops/def/creation.h"
-#include "starling/ops/def/masked.h"
-#include "starling/ops/def/random.h"
+#include "starling/ops/def/attrs/creation.h"
+#include "starling/ops/def/attrs/masked.h"
+#include "starling/ops/def/attrs/random.h"
 
 namespace starling::graph {
 namespace {

@@ -1,8 +1,8 @@
 #include "starling/graph/passes/simplify/rules.h"
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/shape_ops.h"
-#include "starling/ops/def/creation.h"
-#include "starling/ops/def/shape_ops.h"
+#include "starling/ops/def/attrs/creation.h"
+#include "starling/ops/def/attrs/shape_ops.h"
 
 namespace starling::graph {
 namespace {

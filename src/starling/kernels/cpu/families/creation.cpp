@@ -5,7 +5,7 @@
 #include "starling/base/parallel.h"
 #include "starling/kernels/cpu/simd/cast.h"
 #include "starling/kernels/kernel_table.h"
-#include "starling/ops/def/creation.h"
+#include "starling/ops/def/attrs/creation.h"
 
 namespace starling::kernels {
 namespace {

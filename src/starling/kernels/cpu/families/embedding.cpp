@@ -6,7 +6,7 @@
 #include "starling/kernels/cpu/index/row_order.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
-#include "starling/ops/def/embedding.h"
+#include "starling/ops/def/attrs/embedding.h"
 
 namespace starling::kernels {
 namespace {

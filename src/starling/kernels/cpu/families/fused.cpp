@@ -1,4 +1,4 @@
-#include "starling/ops/def/fused.h"
+#include "starling/ops/def/attrs/fused.h"
 
 #include <memory>
 

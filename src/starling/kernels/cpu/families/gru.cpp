@@ -2,7 +2,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/launch_args.h"
 #include "starling/ops/api/rnn.h"
-#include "starling/ops/def/rnn.h"
+#include "starling/ops/def/attrs/rnn.h"
 
 namespace starling::kernels {
 namespace {

@@ -3,7 +3,7 @@
 #include "starling/kernels/cpu/index/strided_copy.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/api/index.h"
-#include "starling/ops/def/index.h"
+#include "starling/ops/def/attrs/index.h"
 
 namespace starling::kernels {
 namespace {

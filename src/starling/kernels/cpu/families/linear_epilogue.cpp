@@ -1,4 +1,4 @@
-#include "starling/ops/def/linear_epilogue.h"
+#include "starling/ops/def/attrs/linear_epilogue.h"
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 
 #include "starling/base/parallel.h"
 #include "starling/kernels/kernel_table.h"
-#include "starling/ops/def/margin_attrs.h"
+#include "starling/ops/def/attrs/margin_attrs.h"
 
 namespace starling::kernels {
 namespace {

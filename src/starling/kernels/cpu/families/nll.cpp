@@ -4,7 +4,7 @@
 #include "starling/base/parallel.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/api/loss.h"
-#include "starling/ops/def/nll_attrs.h"
+#include "starling/ops/def/attrs/nll_attrs.h"
 
 namespace starling::kernels {
 namespace {

@@ -3,7 +3,7 @@
 #include "starling/kernels/cpu/random/random.h"
 #include "starling/kernels/cpu/random/random_runs.h"
 #include "starling/kernels/kernel_table.h"
-#include "starling/ops/def/random.h"
+#include "starling/ops/def/attrs/random.h"
 
 namespace starling::kernels {
 namespace {

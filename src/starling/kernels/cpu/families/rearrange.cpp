@@ -5,7 +5,7 @@
 
 #include "starling/kernels/cpu/index/strided_copy.h"
 #include "starling/kernels/kernel_table.h"
-#include "starling/ops/def/rearrange.h"
+#include "starling/ops/def/attrs/rearrange.h"
 
 namespace starling::kernels {
 namespace {

@@ -3,7 +3,7 @@
 #include "starling/kernels/cpu/recurrent/recurrent.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/launch_args.h"
-#include "starling/ops/def/rnn.h"
+#include "starling/ops/def/attrs/rnn.h"
 
 namespace starling::kernels {
 namespace {

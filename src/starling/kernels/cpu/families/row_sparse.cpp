@@ -9,7 +9,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/learning_rate.h"
 #include "starling/kernels/reference/element.h"
-#include "starling/ops/def/state.h"
+#include "starling/ops/def/attrs/state.h"
 
 namespace starling::kernels {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "starling/kernels/cpu/index/strided_copy.h"
 #include "starling/kernels/kernel_table.h"
-#include "starling/ops/def/shape_ops.h"
+#include "starling/ops/def/attrs/shape_ops.h"
 
 namespace starling::kernels {
 namespace {

@@ -1,4 +1,4 @@
-#include "starling/ops/def/shared_update.h"
+#include "starling/ops/def/attrs/shared_update.h"
 
 #include "starling/kernels/cpu/gemm/product.h"
 #include "starling/kernels/cpu/update/in_place.h"

@@ -5,7 +5,7 @@
 #include "starling/base/parallel.h"
 #include "starling/kernels/csr.h"
 #include "starling/kernels/kernel_table.h"
-#include "starling/ops/def/sparse.h"
+#include "starling/ops/def/attrs/sparse.h"
 
 namespace starling::kernels {
 namespace {

@@ -8,7 +8,7 @@
 #include "starling/kernels/cpu/update/sgd.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/learning_rate.h"
-#include "starling/ops/def/state.h"
+#include "starling/ops/def/attrs/state.h"
 
 namespace starling::kernels {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "starling/base/parallel.h"
 #include "starling/kernels/kernel_table.h"
-#include "starling/ops/def/triangular.h"
+#include "starling/ops/def/attrs/triangular.h"
 
 namespace starling::kernels {
 namespace {

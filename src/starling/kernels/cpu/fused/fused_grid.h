@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "starling/kernels/kernel.h"
-#include "starling/ops/def/fused.h"
+#include "starling/ops/def/attrs/fused.h"
 
 namespace starling::kernels {
 

@@ -12,7 +12,7 @@
 #include <hwy/foreach_target.h>
 
 #include "starling/kernels/cpu/simd/tail-inl.h"
-#include "starling/ops/def/state.h"
+#include "starling/ops/def/attrs/state.h"
 
 #ifndef STARLING_KERNELS_CPU_SIMD_SGD_ONCE
 #define STARLING_KERNELS_CPU_SIMD_SGD_ONCE

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "starling/ops/def/state.h"
+#include "starling/ops/def/attrs/state.h"
 
 namespace starling::kernels {
 

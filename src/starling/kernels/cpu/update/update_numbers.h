@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "starling/ops/def/update.h"
+#include "starling/ops/def/attrs/update.h"
 
 namespace starling::kernels {
 

@@ -1,7 +1,7 @@
 #include "starling/kernels/cuda/stages.h"
 #include "starling/kernels/cuda/term_walk.h"
 #include "starling/ops/api/reduce.h"
-#include "starling/ops/def/reduce.h"
+#include "starling/ops/def/attrs/reduce.h"
 
 namespace starling::kernels {
 namespace {

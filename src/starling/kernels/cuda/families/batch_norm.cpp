@@ -2,7 +2,7 @@
 #include "starling/kernels/cuda/stages.h"
 #include "starling/kernels/cuda/stream.h"
 #include "starling/ops/api/normalize.h"
-#include "starling/ops/def/normalize.h"
+#include "starling/ops/def/attrs/normalize.h"
 
 namespace starling::kernels {
 namespace {

@@ -4,7 +4,7 @@
 #include "starling/kernels/cuda/conv_plans.h"
 #include "starling/kernels/cuda/storage.h"
 #include "starling/kernels/kernel_table.h"
-#include "starling/ops/def/conv.h"
+#include "starling/ops/def/attrs/conv.h"
 
 namespace starling::kernels {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "starling/kernels/cuda/conv_plans.h"
 #include "starling/kernels/kernel_table.h"
-#include "starling/ops/def/conv_transpose.h"
+#include "starling/ops/def/attrs/conv_transpose.h"
 
 namespace starling::kernels {
 namespace {

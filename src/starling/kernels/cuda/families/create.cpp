@@ -1,7 +1,7 @@
 #include "starling/ops/api/create.h"
 
 #include "starling/kernels/cuda/stages.h"
-#include "starling/ops/def/create.h"
+#include "starling/ops/def/attrs/create.h"
 
 namespace starling::kernels {
 namespace {

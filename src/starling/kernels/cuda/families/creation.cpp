@@ -1,7 +1,7 @@
 #include "starling/ops/api/creation.h"
 
 #include "starling/kernels/cuda/elementwise.h"
-#include "starling/ops/def/creation.h"
+#include "starling/ops/def/attrs/creation.h"
 
 namespace starling::kernels {
 namespace {

@@ -3,7 +3,7 @@
 #include "starling/kernels/cuda/device/embedding.h"
 #include "starling/kernels/cuda/stages.h"
 #include "starling/kernels/cuda/stream.h"
-#include "starling/ops/def/embedding.h"
+#include "starling/ops/def/attrs/embedding.h"
 
 namespace starling::kernels {
 namespace {

@@ -1,8 +1,8 @@
 #include "starling/ops/api/index.h"
 
 #include "starling/kernels/cuda/stages.h"
-#include "starling/ops/def/index.h"
-#include "starling/ops/def/shape_ops.h"
+#include "starling/ops/def/attrs/index.h"
+#include "starling/ops/def/attrs/shape_ops.h"
 
 namespace starling::kernels {
 namespace {

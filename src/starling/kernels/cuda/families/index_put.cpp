@@ -1,6 +1,6 @@
 #include "starling/kernels/cuda/stages.h"
 #include "starling/ops/api/index.h"
-#include "starling/ops/def/index.h"
+#include "starling/ops/def/attrs/index.h"
 
 namespace starling::kernels {
 namespace {

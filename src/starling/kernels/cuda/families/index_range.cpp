@@ -1,4 +1,4 @@
-#include "starling/ops/def/index_range.h"
+#include "starling/ops/def/attrs/index_range.h"
 
 #include "starling/kernels/cuda/stages.h"
 #include "starling/kernels/kernel_table.h"

@@ -1,6 +1,6 @@
 #include "starling/kernels/cuda/stages.h"
 #include "starling/ops/api/local_norm.h"
-#include "starling/ops/def/local_norm.h"
+#include "starling/ops/def/attrs/local_norm.h"
 
 namespace starling::kernels {
 namespace {

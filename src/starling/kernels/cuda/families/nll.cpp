@@ -1,7 +1,7 @@
 #include "starling/kernels/cuda/stages.h"
 #include "starling/ops/api/loss.h"
-#include "starling/ops/def/loss.h"
-#include "starling/ops/def/nll_attrs.h"
+#include "starling/ops/def/attrs/loss.h"
+#include "starling/ops/def/attrs/nll_attrs.h"
 
 namespace starling::kernels {
 namespace {

@@ -1,7 +1,7 @@
 #include "starling/ops/api/pad.h"
 
 #include "starling/kernels/cuda/stages.h"
-#include "starling/ops/def/pad.h"
+#include "starling/ops/def/attrs/pad.h"
 
 namespace starling::kernels {
 namespace {

@@ -4,7 +4,7 @@
 #include "starling/kernels/cuda/pool_plans.h"
 #include "starling/kernels/cuda/storage.h"
 #include "starling/kernels/kernel_table.h"
-#include "starling/ops/def/pool.h"
+#include "starling/ops/def/attrs/pool.h"
 
 namespace starling::kernels {
 namespace {

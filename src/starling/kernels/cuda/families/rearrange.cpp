@@ -3,7 +3,7 @@
 #include <array>
 
 #include "starling/kernels/cuda/stages.h"
-#include "starling/ops/def/rearrange.h"
+#include "starling/ops/def/attrs/rearrange.h"
 
 namespace starling::kernels {
 namespace {

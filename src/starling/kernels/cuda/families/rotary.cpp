@@ -1,7 +1,7 @@
 #include "starling/ops/api/rotary.h"
 
 #include "starling/kernels/cuda/stages.h"
-#include "starling/ops/def/rotary.h"
+#include "starling/ops/def/attrs/rotary.h"
 
 namespace starling::kernels {
 namespace {

@@ -1,7 +1,7 @@
 #include "starling/ops/api/scan.h"
 
 #include "starling/kernels/cuda/stages.h"
-#include "starling/ops/def/scan.h"
+#include "starling/ops/def/attrs/scan.h"
 
 namespace starling::kernels {
 namespace {

@@ -1,7 +1,7 @@
 #include "starling/ops/api/shape_ops.h"
 
 #include "starling/kernels/cuda/stages.h"
-#include "starling/ops/def/shape_ops.h"
+#include "starling/ops/def/attrs/shape_ops.h"
 
 namespace starling::kernels {
 namespace {

@@ -1,7 +1,7 @@
 #include "starling/ops/api/slice.h"
 
 #include "starling/kernels/cuda/stages.h"
-#include "starling/ops/def/slice.h"
+#include "starling/ops/def/attrs/slice.h"
 
 namespace starling::kernels {
 namespace {

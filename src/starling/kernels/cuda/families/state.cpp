@@ -7,7 +7,7 @@
 #include "starling/kernels/cuda/product_plans.h"
 #include "starling/kernels/cuda/stream.h"
 #include "starling/kernels/kernel_table.h"
-#include "starling/ops/def/state.h"
+#include "starling/ops/def/attrs/state.h"
 
 namespace starling::kernels {
 namespace {

@@ -1,7 +1,7 @@
 #include "starling/ops/api/triangular.h"
 
 #include "starling/kernels/cuda/stages.h"
-#include "starling/ops/def/triangular.h"
+#include "starling/ops/def/attrs/triangular.h"
 
 namespace starling::kernels {
 namespace {

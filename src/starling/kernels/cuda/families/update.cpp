@@ -1,4 +1,4 @@
-#include "starling/ops/def/update.h"
+#include "starling/ops/def/attrs/update.h"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 #include "starling/ops/api/variance.h"
 
 #include "starling/kernels/cuda/fold_stages.h"
-#include "starling/ops/def/variance.h"
+#include "starling/ops/def/attrs/variance.h"
 
 namespace starling::kernels {
 namespace {

@@ -1,4 +1,4 @@
-#include "starling/ops/def/coded.h"
+#include "starling/ops/def/attrs/coded.h"
 
 #include "starling/base/bytes.h"
 #include "starling/kernels/kernel_table.h"

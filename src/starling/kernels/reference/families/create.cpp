@@ -3,7 +3,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 #include "starling/kernels/reference/moved.h"
-#include "starling/ops/def/create.h"
+#include "starling/ops/def/attrs/create.h"
 
 namespace starling::kernels {
 namespace {

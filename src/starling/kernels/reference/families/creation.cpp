@@ -2,7 +2,7 @@
 
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
-#include "starling/ops/def/creation.h"
+#include "starling/ops/def/attrs/creation.h"
 
 namespace starling::kernels {
 namespace {

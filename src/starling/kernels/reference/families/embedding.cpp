@@ -3,7 +3,7 @@
 #include "starling/base/error.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
-#include "starling/ops/def/embedding.h"
+#include "starling/ops/def/attrs/embedding.h"
 #include "starling/tensor/shape_parts.h"
 
 namespace starling::kernels {

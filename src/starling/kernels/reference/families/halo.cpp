@@ -1,4 +1,4 @@
-#include "starling/ops/def/halo.h"
+#include "starling/ops/def/sharding/halo.h"
 
 #include "starling/base/bytes.h"
 #include "starling/kernels/kernel_table.h"

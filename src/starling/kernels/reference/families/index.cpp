@@ -6,8 +6,8 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 #include "starling/kernels/reference/moved.h"
-#include "starling/ops/def/index.h"
-#include "starling/ops/def/shape_ops.h"
+#include "starling/ops/def/attrs/index.h"
+#include "starling/ops/def/attrs/shape_ops.h"
 
 namespace starling::kernels {
 namespace {

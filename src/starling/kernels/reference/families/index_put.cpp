@@ -4,7 +4,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 #include "starling/ops/api/index.h"
-#include "starling/ops/def/index.h"
+#include "starling/ops/def/attrs/index.h"
 
 namespace starling::kernels {
 namespace {

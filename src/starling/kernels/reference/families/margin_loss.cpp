@@ -3,7 +3,7 @@
 
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
-#include "starling/ops/def/margin_attrs.h"
+#include "starling/ops/def/attrs/margin_attrs.h"
 
 namespace starling::kernels {
 namespace {

@@ -4,7 +4,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 #include "starling/kernels/resources.h"
-#include "starling/ops/def/queue.h"
+#include "starling/ops/def/attrs/queue.h"
 #include "starling/tensor/bytes.h"
 
 namespace starling::kernels {

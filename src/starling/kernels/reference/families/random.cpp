@@ -7,7 +7,7 @@
 #include "starling/kernels/reference/element.h"
 #include "starling/kernels/reference/piece.h"
 #include "starling/kernels/uniform_bound.h"
-#include "starling/ops/def/random.h"
+#include "starling/ops/def/attrs/random.h"
 
 namespace starling::kernels {
 namespace {

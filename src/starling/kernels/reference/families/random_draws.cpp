@@ -9,7 +9,7 @@
 #include "starling/kernels/reference/element.h"
 #include "starling/kernels/reference/piece.h"
 #include "starling/ops/api/random.h"
-#include "starling/ops/def/random.h"
+#include "starling/ops/def/attrs/random.h"
 
 namespace starling::kernels {
 namespace {

@@ -5,7 +5,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 #include "starling/kernels/reference/moved.h"
-#include "starling/ops/def/rearrange.h"
+#include "starling/ops/def/attrs/rearrange.h"
 
 namespace starling::kernels {
 namespace {

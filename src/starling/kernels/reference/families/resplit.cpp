@@ -1,10 +1,10 @@
-#include "starling/ops/def/resplit.h"
+#include "starling/ops/def/sharding/resplit.h"
 
 #include "starling/base/bytes.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 #include "starling/kernels/reference/single_rank.h"
-#include "starling/ops/def/shape_ops.h"
+#include "starling/ops/def/attrs/shape_ops.h"
 
 namespace starling::kernels {
 namespace {

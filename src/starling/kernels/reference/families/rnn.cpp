@@ -2,7 +2,7 @@
 
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/recurrent.h"
-#include "starling/ops/def/rnn.h"
+#include "starling/ops/def/attrs/rnn.h"
 
 namespace starling::kernels {
 namespace {

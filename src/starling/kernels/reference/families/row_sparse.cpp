@@ -7,7 +7,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/learning_rate.h"
 #include "starling/kernels/reference/element.h"
-#include "starling/ops/def/state.h"
+#include "starling/ops/def/attrs/state.h"
 #include "starling/tensor/shape_parts.h"
 
 namespace starling::kernels {

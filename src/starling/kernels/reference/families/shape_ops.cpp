@@ -5,7 +5,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 #include "starling/kernels/reference/element_copy.h"
-#include "starling/ops/def/shape_ops.h"
+#include "starling/ops/def/attrs/shape_ops.h"
 
 namespace starling::kernels {
 namespace {

@@ -1,4 +1,4 @@
-#include "starling/ops/def/shared_update.h"
+#include "starling/ops/def/attrs/shared_update.h"
 
 #include "starling/base/bytes.h"
 #include "starling/kernels/kernel_table.h"

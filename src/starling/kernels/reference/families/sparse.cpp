@@ -6,7 +6,7 @@
 #include "starling/kernels/csr.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
-#include "starling/ops/def/sparse.h"
+#include "starling/ops/def/attrs/sparse.h"
 
 namespace starling::kernels {
 namespace {

@@ -6,7 +6,7 @@
 #include "starling/kernels/learning_rate.h"
 #include "starling/kernels/reference/element.h"
 #include "starling/kernels/reference/product.h"
-#include "starling/ops/def/state.h"
+#include "starling/ops/def/attrs/state.h"
 
 namespace starling::kernels {
 namespace {

@@ -3,7 +3,7 @@
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/reference/element.h"
 #include "starling/kernels/reference/moved.h"
-#include "starling/ops/def/triangular.h"
+#include "starling/ops/def/attrs/triangular.h"
 
 namespace starling::kernels {
 namespace {

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <set>
 
+#include "starling/base/config/nearest.h"
 #include "starling/base/error.h"
-#include "starling/base/nearest.h"
 
 namespace starling::train {
 namespace {

@@ -10,9 +10,9 @@
 #include <thread>
 
 #include "starling/base/error.h"
-#include "starling/base/sha256.h"
+#include "starling/base/hash/sha256.h"
 #include "starling/dist/health/rank_names.h"
-#include "starling/dist/launch/secret.h"
+#include "starling/dist/launch/store/secret.h"
 
 namespace starling::dist::wire {
 namespace {

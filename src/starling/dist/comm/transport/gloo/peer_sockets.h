@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "starling/base/file.h"
+#include "starling/base/file/file.h"
 #include "starling/dist/comm/comm.h"
 #include "starling/dist/launch/socket.h"
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "starling/base/error.h"
-#include "starling/dist/launch/secret.h"
+#include "starling/dist/launch/store/secret.h"
 
 // Gloo of 2023 and later hands sockets over as objects; pairs of earlier ones listen themselves.
 #if __has_include(<gloo/transport/tcp/socket.h>)

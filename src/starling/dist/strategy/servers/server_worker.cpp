@@ -1,0 +1,238 @@
+#include "starling/dist/strategy/servers/server_worker.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "starling/base/error.h"
+#include "starling/base/file/glob.h"
+#include "starling/dist/health/verdict.h"
+#include "starling/dist/strategy/state/flat_tensors.h"
+#include "starling/ops/api/creation.h"
+#include "starling/ops/api/row_sparse.h"
+#include "starling/tensor/bytes.h"
+
+namespace starling::dist {
+
+Settings LayerRhythm::settings() {
+  using O = LayerRhythm;
+  return {required(setting("name", &O::name, "of weights, with * for any text")),
+          setting("every", &O::every, "steps whose gradients are added up before they are pushed, and weights fetched",
+                  {.min = 1, .max = kMostKept})};
+}
+
+ps::ClockOptions ServerRule::clock(int workers) const {
+  check(backups >= 0 && backups < workers, "[servers] expected fewer backups than the {} workers, got {}", workers,
+        backups);
+  return {.workers = workers,
+          .bound = bound,
+          .merge = merge,
+          .quorum = backups > 0 ? workers - static_cast<int>(backups) : 0};
+}
+
+std::shared_ptr<RankStrategy> ServerMaker::operator()(std::shared_ptr<Comm> comm) const {
+  return std::make_shared<ServerWorker>(std::move(comm), name, rule);
+}
+
+const ServerRule* server_rule(const StrategyMaker& maker) {
+  const auto* found = maker.target<ServerMaker>();
+  return found ? &found->rule : nullptr;
+}
+
+ServerWorker::ServerWorker(std::shared_ptr<Comm> comm, std::string name, const ServerRule& rule)
+    : ServedStrategy(std::move(comm)), kind_(std::move(name)), rule_(rule) {
+  check(world() == 1, "[{}] expected a communicator of this worker alone, got one of {} ranks", kind_, world());
+}
+
+std::string ServerWorker::name() const { return kind_; }
+
+void ServerWorker::begin(const TrainedState& state) {
+  check(connect_ != nullptr, "[{}] expected a way to connect with its servers, got none", kind_);
+  check(state.rule != nullptr, "[{}] expected the optimizer whose rate its pushes carry, got none", kind_);
+  client_ = connect_(state);
+  optimizer_ = state.rule;
+  for (const NamedTensor& weight : state.weights) layers_.push_back(layer_of(weight));
+  for (const LayerRhythm& rhythm : rule_.layers)
+    check(std::ranges::any_of(layers_, [&](const Layer& one) { return glob_matches(rhythm.name, one.weight.name); }),
+          "[{}] expected a pattern that the name of some weight matches, got '{}'", kind_, rhythm.name);
+}
+
+ServerWorker::Layer ServerWorker::layer_of(const NamedTensor& weight) const {
+  Layer layer{.weight = weight, .n_push = rule_.n_push, .n_fetch = rule_.n_fetch};
+  const auto own =
+      std::ranges::find_if(rule_.layers, [&](const LayerRhythm& one) { return glob_matches(one.name, weight.name); });
+  if (own != rule_.layers.end()) layer.n_push = layer.n_fetch = own->every;
+  for (const auto& group : optimizer_->groups()) {
+    for (const Tensor& parameter : group.parameters) {
+      if (same(weight.tensor, parameter)) layer.lr_scale = group.lr_scale;
+    }
+  }
+  if (layer.n_push > 1) layer.kept = zeros(weight.tensor.shape(), weight.tensor.dtype());
+  return layer;
+}
+
+void ServerWorker::fetch(std::int64_t clock) {
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    if (fetches_at(layers_[i], clock)) client_->pull(i, layers_[i].weight.tensor, clock);
+  }
+  client_->wait_all();
+  ++fetches_;
+}
+
+void ServerWorker::before_step(std::int64_t step) {
+  const bool due = std::ranges::any_of(layers_, [&](const Layer& one) { return fetches_at(one, step); });
+  if (aside_) client_->join(step);
+  if (due) fetch(step);
+  aside_ = false;
+}
+
+bool ServerWorker::keeps_back() const {
+  return std::ranges::any_of(layers_, [](const Layer& one) { return one.kept_steps > 0; });
+}
+
+// Rows travel as such, each once, if the tensor is cut between rows.
+void ServerWorker::push(std::size_t i, const Tensor& gradient, double weight, std::int64_t clock) {
+  Layer& layer = layers_[i];
+  const bool rows = is_row_sparse(gradient) && client_->keys().tensors()[i].by_rows;
+  if (rows) rows_pushed_ += rows_of(gradient).numel();
+  client_->push(
+      i, rows ? gradient : dense(gradient),
+      {.clock = clock, .weight = weight, .lr = optimizer_->lr(), .portions = std::exchange(layer.portions, {})});
+  ++layer.pushes;
+}
+
+void ServerWorker::push_kept(std::size_t i, std::int64_t clock) {
+  Layer& layer = layers_[i];
+  push(i, layer.kept, std::exchange(layer.kept_weight, 0), clock);
+  layer.kept_steps = 0;
+  sent_.push_back(i);
+}
+
+// Sums begin anew once they have left.
+void ServerWorker::finish_pushes() {
+  client_->wait_all();
+  for (const std::size_t i : std::exchange(sent_, {})) std::memset(layers_[i].kept.raw(), 0, bytes_of(layers_[i].kept));
+}
+
+// Last layers first, as a backward pass makes them; the client serves the first ones first. True: there was something.
+bool ServerWorker::push_kept(std::int64_t clock) {
+  bool any = false;
+  for (std::size_t i = layers_.size(); i-- > 0;) {
+    if (layers_[i].kept_steps == 0) continue;
+    push_kept(i, clock);
+    any = true;
+  }
+  finish_pushes();
+  return any;
+}
+
+// The gradient of this step: pushed, or added to what is kept. True: pushed.
+bool ServerWorker::give(std::size_t i, const Tensor& gradient, double weight) {
+  Layer& layer = layers_[i];
+  if (layer.n_push == 1 || alone_) {
+    push(i, gradient, weight, clock_);
+    return true;
+  }
+  scale_add(layer.kept.dtype(), layer.kept.numel(), 1, dense(gradient).raw(), 1, layer.kept.raw());
+  layer.kept_weight += weight;
+  if (++layer.kept_steps < layer.n_push) return false;
+  push_kept(i, clock_);
+  return true;
+}
+
+void ServerWorker::descend(const Layer& layer, const Tensor& gradient) const {
+  const Tensor& weight = layer.weight.tensor;
+  scale_add(weight.dtype(), weight.numel(), -optimizer_->lr() * layer.lr_scale, gradient.raw(), 1, weight.raw());
+}
+
+void ServerWorker::take_portion(std::int64_t portion, bool alone) {
+  portion_ = portion;
+  if (rule_.procedure) return;
+  if (alone && push_kept(clock_)) ++pushes_;
+  if (alone) aside_ = true;  // a worker taken for lost tells the servers that it is back
+  alone_ = alone;
+  told_ = true;
+  for (Layer& layer : layers_) layer.portions.push_back(portion);
+}
+
+void ServerWorker::exchange(GradientStep& step) {
+  if (step.weight > 0 && !first_non_finite(step.gradients).empty()) {
+    ++not_finite_;
+    step.weight = 0;
+  }
+  clock_ = step.step;
+  ++steps_;
+  const bool any = step.weight > 0;
+  if (rule_.procedure) {
+    if (any) push_portion(step);
+    return;
+  }
+  bool pushed = false, keeps = false;
+  std::vector<Tensor> gradients;  // live until they have left
+  for (const NamedTensor& one : any ? step.gradients : std::span<const NamedTensor>())
+    gradients.push_back(is_row_sparse(one.tensor) ? coalesce(one.tensor) : one.tensor);
+  for (std::size_t i = layers_.size(); i-- > 0;) {
+    keeps = keeps || (layers_[i].n_push > 1 && !alone_);
+    if (any) pushed = give(i, gradients[i], step.weight) || pushed;
+    if (!any && told_) layers_[i].portions.pop_back();
+  }
+  told_ = false;
+  finish_pushes();
+  if (pushed) ++pushes_;
+  if (!any || keeps) client_->tick(clock_);
+  for (std::size_t i = 0; any && i < layers_.size(); ++i) {
+    if (!fetches_at(layers_[i], clock_ + 1)) descend(layers_[i], dense(gradients[i]));
+  }
+}
+
+// A portion's part of the sum that the leader's procedure asks for. No clock counts it.
+void ServerWorker::push_portion(const GradientStep& step) {
+  check(portion_ >= 0, "[{}] expected the number of the portion that a gradient is of, got none", kind_);
+  std::vector<Tensor> gradients;  // live until they have left
+  for (const NamedTensor& one : step.gradients) gradients.push_back(dense(one.tensor));
+  for (std::size_t i = layers_.size(); i-- > 0;) {
+    client_->push_portion(ps::CoordinatorVectors::kGradient, portion_, i, gradients[i], step.weight);
+    ++layers_[i].pushes;
+  }
+  client_->wait_all();
+  ++pushes_;
+}
+
+// Workers in turn stay: all of them make the same steps, and whoever came back first would go on alone.
+void ServerWorker::settle() {
+  if (aside_ || rule_.procedure) return;
+  if (push_kept(clock_ + 1)) ++pushes_;
+  if (rule_.in_turn) return;
+  client_->leave();
+  aside_ = true;
+}
+
+std::vector<LawCounter> ServerWorker::counters() const {
+  std::vector<LawCounter> all{{"steps", static_cast<double>(steps_)},
+                              {"pushes", static_cast<double>(pushes_)},
+                              {"fetches", static_cast<double>(fetches_)},
+                              {"rows_pushed", static_cast<double>(rows_pushed_)},
+                              {"not_finite", static_cast<double>(not_finite_)}};
+  for (const Layer& layer : rule_.layers.empty() ? std::vector<Layer>() : layers_)
+    all.push_back({"pushes." + layer.weight.name, static_cast<double>(layer.pushes)});
+  for (const auto& [name, value] : client_ ? client_->counters() : ps::Counters{})
+    all.push_back({"client." + name, value});
+  return all;
+}
+
+// Traffic with the servers, told as messages: what was pushed as sent, what was fetched as received.
+OpCounters ServerWorker::exchanged(CommOp op) const {
+  OpCounters own;
+  if (!client_ || (op != CommOp::send && op != CommOp::recv)) return own;
+  const ps::Counters told = client_->counters();
+  if (op == CommOp::send) {
+    own.bytes_sent = static_cast<std::uint64_t>(ps::counter(told, "bytes_out"));
+    own.calls = static_cast<std::uint64_t>(pushes_);
+    return own;
+  }
+  own.bytes_received = static_cast<std::uint64_t>(ps::counter(told, "bytes_in"));
+  own.wait_ns = static_cast<std::uint64_t>(1e9 * ps::counter(told, "wait_seconds"));
+  own.calls = static_cast<std::uint64_t>(fetches_);
+  return own;
+}
+
+}  // namespace starling::dist

@@ -1,0 +1,79 @@
+#pragma once
+
+#include "starling/dist/ps/client.h"
+#include "starling/dist/strategy/servers/served_strategy.h"
+
+namespace starling::dist {
+
+// Worker of a strategy over parameter servers. It trains alone, on a communicator of its own: everything that workers
+// share goes through the servers, which hold the model and run the optimizer. Before a step it reads the weights at its
+// clock, which may wait for others as the rule says, and after it pushes its gradients. The clock is the number of the
+// step as the trainer counts them for this worker alone. Gradients that are not finite are not pushed.
+class ServerWorker final : public ServedStrategy {
+ public:
+  ServerWorker(std::shared_ptr<Comm> comm, std::string name, const ServerRule& rule);
+
+  // How begin() connects with the servers, whose tensors are the weights, in their order.
+  using Connect = std::function<std::unique_ptr<ps::Client>(const TrainedState& state)>;
+  void connect_by(Connect connect) { connect_ = std::move(connect); }
+  const ServerRule& rule() const override { return rule_; }
+  ps::Client& client() const { return *client_; }
+
+  void take_portion(std::int64_t portion, bool alone) override;
+  bool keeps_back() const override;
+
+  std::string name() const override;
+  void begin(const TrainedState& state) override;
+  void before_step(std::int64_t step) override;
+  bool exchanges_gradients() const override { return true; }
+  bool updates() const override { return true; }
+  bool takes_rows() const override { return true; }
+  void exchange(GradientStep& step) override;
+  // Pushes what has been added up since the last push, and steps aside: nobody waits for this worker until its next
+  // step.
+  void settle() override;
+  std::vector<LawCounter> counters() const override;
+  OpCounters exchanged(CommOp op) const override;
+
+ private:
+  // A weight, at its own rhythm.
+  struct Layer {
+    NamedTensor weight{};
+    double lr_scale = 1;
+    std::int64_t n_push = 1, n_fetch = 1;
+    // Sum of gradients that is not pushed yet; undefined: each is pushed at once.
+    Tensor kept{};
+    double kept_weight = 0;
+    std::int64_t kept_steps = 0;
+    std::vector<std::int64_t> portions{};  // in kept, or of the next step; empty: nobody tells
+    std::int64_t pushes = 0;
+  };
+  Layer layer_of(const NamedTensor& weight) const;
+  void fetch(std::int64_t clock);
+  bool give(std::size_t i, const Tensor& gradient, double weight);
+  void push(std::size_t i, const Tensor& gradient, double weight, std::int64_t clock);
+  bool push_kept(std::int64_t clock);
+  void push_kept(std::size_t i, std::int64_t clock);
+  void finish_pushes();
+  void push_portion(const GradientStep& step);
+  void descend(const Layer& layer, const Tensor& gradient) const;
+  bool fetches_at(const Layer& layer, std::int64_t clock) const {
+    return aside_ || fetches_ == 0 || clock % layer.n_fetch == 0;
+  }
+
+  std::string kind_;
+  ServerRule rule_;
+  Connect connect_;
+  std::unique_ptr<ps::Client> client_;
+  std::vector<Layer> layers_;      // by weight
+  std::vector<std::size_t> sent_;  // weights with sums on their way
+  const optim::Optimizer* optimizer_ = nullptr;
+  std::int64_t portion_ = -1;  // that the next step is made of
+  bool told_ = false;          // true: which portion the next step is made of is known
+  bool alone_ = false;         // true: the portion of the next step is pushed by itself
+  bool aside_ = false;         // retired: no other worker waits for this one; from its first hello on, they do
+  std::int64_t clock_ = 0;     // of the last step
+  std::int64_t steps_ = 0, pushes_ = 0, fetches_ = 0, rows_pushed_ = 0, not_finite_ = 0;
+};
+
+}  // namespace starling::dist
