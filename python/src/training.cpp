@@ -326,7 +326,7 @@ void bind_trainer(nb::module_& m) {
           nb::arg("net"), nb::arg("optimizer"), nb::arg("objective"), nb::arg("callbacks"), nb::arg("options"))
       .def("fit", &fit, nb::arg("train"), nb::arg("test").none())
       .def("fit_loader", &fit_loader, nb::arg("loader"), nb::arg("test").none())
-      .def("fit_batches", &fit_batches, nb::arg("from"), nb::arg("batch"), nb::arg("samples"), nb::arg("share"),
+      .def("fit_batches", &fit_batches, nb::arg("make"), nb::arg("batch"), nb::arg("samples"), nb::arg("share"),
            nb::arg("test").none())
       .def(
           "evaluate",

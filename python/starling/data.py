@@ -84,6 +84,7 @@ class Loader:
         _expect(batch >= 1, f"a batch of at least one sample, got {batch}")
         _expect(workers >= 1, f"at least one worker, got {workers}")
         _expect(0 <= rank < ranks, f"a rank below {ranks}, got {rank}")
+        self._made: Callable[[int, int], Iterator[tuple[Any, int]]]  # from a position to the end of its epoch
         self._own_batches = collate_fn is not None
         self._plain = False  # whether batches are the library's loader's
         self._next = (0, 0)  # (epoch, sample) of the next batch

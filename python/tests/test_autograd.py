@@ -139,7 +139,11 @@ def test_calls_leak_nothing():
             x[0].item()
             x.detach().numpy()
 
+    def growth(n):
+        before = resident()
+        work(n)
+        return resident() - before
+
     work(2000)
-    before = resident()
-    work(20000)
-    assert resident() - before < 20000 * 40  # the smallest Python object alone has more bytes
+    # The smallest Python object alone has more bytes. A table that grows once does so in one of the two.
+    assert min(growth(10000), growth(10000)) < 10000 * 40
