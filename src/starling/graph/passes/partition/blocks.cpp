@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "starling/graph/passes/partition/partitioner.h"
+#include "starling/ops/def/registry.h"
 #include "starling/ops/def/shape_ops.h"
 #include "starling/ops/def/slice.h"
 #include "starling/ops/def/update.h"
