@@ -69,6 +69,21 @@ TEST_F(SilentServers, AStoppedSpareWorkerIsToldAsLostAndTheJobEndsWithoutIt) {
   EXPECT_FALSE(summary.contains("interrupted"));
 }
 
+// The leader has slept with them and heard of nobody meanwhile.
+// Label: waits
+TEST_F(SilentServers, APauseOfAllOfThemIsNobodysSilence) {
+  Launched launched(folder_.path(), "-n 3 --servers 2 '" + (folder_.path() / "job.yaml").string() +
+                                        "' --progress off --set train.epochs=60 --set distribute.heartbeat=0.2");
+  ASSERT_TRUE(comes_true([&] { return has_trained(); }, 60s)) << launched.log();
+  std::vector<pid_t> all;
+  for (int rank = 0; rank < 5; ++rank) all.push_back(launched.rank(rank));
+  for (const pid_t pid : all) send(pid, SIGSTOP);
+  std::this_thread::sleep_for(2s);
+  for (const pid_t pid : all) send(pid, SIGCONT);
+  EXPECT_EQ(launched.wait(60s), 0) << launched.log();
+  EXPECT_FALSE(has(launched.log(), "is lost")) << launched.log();
+}
+
 // Label: waits
 TEST_F(SilentServers, AStoppedServerIsNamed) { expect_named(4, "server 1, rank 4"); }
 

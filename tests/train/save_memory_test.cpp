@@ -10,7 +10,10 @@
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/train/checkpoint/background_saver.h"
+#include "starling/train/job/job_run.h"
+#include "starling/train/job/prepared_job.h"
 #include "testing/temporary_folder.h"
+#include "train/tiny_fashion.h"
 
 namespace starling::train {
 namespace {
@@ -67,11 +70,12 @@ TEST(SaveMemory, DISABLED_OfThisProcess) {
 }
 
 // Megabytes by which the peak of a process grows that saves so.
-std::int64_t grown(const std::filesystem::path& folder, const std::string& most) {
+std::int64_t grown(const std::filesystem::path& folder, const std::string& most,
+                   const std::string& body = "DISABLED_OfThisProcess") {
   const std::string command = fmt::format(
-      "STARLING_TEST_FOLDER='{}' STARLING_TEST_MOST={} '{}' --gtest_filter=SaveMemory.DISABLED_OfThisProcess "
+      "STARLING_TEST_FOLDER='{}' STARLING_TEST_MOST={} '{}' --gtest_filter=SaveMemory.{} "
       "--gtest_also_run_disabled_tests >'{}/log' 2>&1",
-      folder.string(), most, std::filesystem::read_symlink("/proc/self/exe").string(), folder.string());
+      folder.string(), most, std::filesystem::read_symlink("/proc/self/exe").string(), body, folder.string());
   EXPECT_EQ(std::system(command.c_str()), 0) << testing::read_text(folder / "log");
   const std::string told = testing::read_text(folder / "grown");
   return told.empty() ? -1 : std::stoll(told);
@@ -99,6 +103,37 @@ TEST(SaveMemory, OfATensorWithStridesIsOnePiece) {
   EXPECT_TRUE(piece >= 0 && piece <= 16) << piece;
   const auto loaded = CheckpointFolder(folder.path()).load(1).value();
   EXPECT_EQ(loaded.tensors[0].tensor.shape(), (Shape{4096, 3000}));
+}
+
+// Body of the measured process: a job with Adam that keeps its best state, of 67 MB, and saves at every step.
+TEST(SaveMemory, DISABLED_OfThisJob) {
+  const char* folder = std::getenv("STARLING_TEST_FOLDER");
+  const char* most = std::getenv("STARLING_TEST_MOST");
+  ASSERT_TRUE(folder != nullptr && most != nullptr) << "started by the other tests";
+  const std::string home(folder);
+  testing::write_tiny_fashion(home, 64, 32);
+  const std::string text = "model: {name: mlp, hidden: [2000, 2000]}\ndata: {folder: '" + home +
+                           "', batch: 32}\noptimizer: {name: adam, lr: 0.0001}\ntrain: {folder: '" + home +
+                           "/run', epochs: 2, export: false, best: accuracy, checkpoint_every: 1}\n"
+                           "distribute: {threads: 1}\nmonitor: {tensorboard: false}\n";
+  TrainOptions options;
+  options.progress.mode = ProgressMode::off;
+  const std::vector<std::string> set{std::string("train.save_memory=") + most};
+  EXPECT_EQ(run_job(read_job(ConfigNode::parse(text, "job.yaml", set)), options).summary.steps, 4);
+  testing::write_text(std::filesystem::path(folder) / "grown", std::to_string(peak_megabytes()));
+}
+
+// From train.save_memory in the job to the savers: their copies are what a job's peak grows by.
+TEST(SaveMemory, OfAWholeJobWithAdamAndItsBestStateIsWhatTheJobAllows) {
+  if (kSanitized) GTEST_SKIP();
+  const auto peak = [](const std::string& most) {
+    const testing::TemporaryFolder folder;
+    return grown(folder.path(), most, "DISABLED_OfThisJob");
+  };
+  const std::int64_t none = peak("0"), some = peak("24"), all = peak("1000");
+  EXPECT_GT(none, 0);
+  EXPECT_LE(some - none, 24 + 16) << none;
+  EXPECT_GE(all - none, 60) << none << ": control: one state is copied, and the best";
 }
 
 TEST(SaveMemory, IsNotPaidForByLaterValues) {

@@ -42,11 +42,11 @@ std::vector<std::string> jobs_beside(const std::filesystem::path& path) {
 }  // namespace
 
 std::filesystem::path job_path(const std::string& job) {
-  const std::filesystem::path path(job);
+  std::filesystem::path path(job);
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) return path / "job.yaml";
   if (std::filesystem::exists(path, ignored)) return path;
-  const std::filesystem::path shipped = shipped_job(job);
+  std::filesystem::path shipped = shipped_job(job);
   if (!shipped.empty()) return shipped;
   if (path.has_parent_path() || path.has_extension()) refuse_missing(path);
   // A bare word is more likely a misspelt preset than a file.

@@ -31,7 +31,7 @@ fs::path shipped_job(const std::string& name) {
   std::error_code ignored;
   for (const auto& folder : example_folders()) {
     for (const auto& spelling : spellings(name)) {
-      const fs::path file = (folder / spelling).lexically_normal();
+      fs::path file = (folder / spelling).lexically_normal();
       if (fs::is_regular_file(file, ignored)) return file;
     }
   }

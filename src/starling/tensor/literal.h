@@ -35,10 +35,11 @@ class TensorLiteral {
   TensorLiteral(std::initializer_list<TensorLiteral> items) : shape_{0} {
     for (const TensorLiteral& item : items) append(item);
   }
+  // NOLINTBEGIN(google-explicit-constructor): nested vectors
   template <std::ranges::input_range R>
     requires std::constructible_from<TensorLiteral, std::ranges::range_reference_t<const R>> TensorLiteral(
         const R& items)
-        : shape_{0} {  // NOLINT(google-explicit-constructor): nested vectors
+        : shape_{0} {  // NOLINTEND(google-explicit-constructor)
       for (const auto& item : items) append(TensorLiteral(item));
     }
 

@@ -132,7 +132,8 @@ std::string describe_picture(const fs::path& file) {
   const auto share = [&](int channel) {
     double sum = 0;
     for (std::size_t i = static_cast<std::size_t>(channel); i < image.pixels.size(); i += 3) sum += image.pixels[i];
-    return sum / std::max<double>(1, static_cast<double>(image.pixels.size() / 3));
+    const std::size_t pixels = image.pixels.size() / 3;
+    return sum / std::max<double>(1, static_cast<double>(pixels));
   };
   return fmt::format("{}: {} pixels, mean red {:.1f}, green {:.1f}, blue {:.1f} of 255\n", file.string(),
                      size_text(image), share(0), share(1), share(2));

@@ -23,10 +23,11 @@ constexpr std::size_t kApart = 16;
 
 // Replaces tensors by those of the same names.
 void put_in_place(const std::vector<NamedTensor>& better, std::vector<NamedTensor>& tensors) {
-  for (const auto& [name, tensor] : better) {
-    const auto old = std::find_if(tensors.begin(), tensors.end(), [&](const auto& one) { return one.name == name; });
-    check(old != tensors.end(), "[train] expected the state to hold '{}', got a model with it", name);
-    old->tensor = tensor;
+  for (const NamedTensor& made : better) {
+    const auto old =
+        std::find_if(tensors.begin(), tensors.end(), [&](const auto& one) { return one.name == made.name; });
+    check(old != tensors.end(), "[train] expected the state to hold '{}', got a model with it", made.name);
+    old->tensor = made.tensor;
   }
 }
 

@@ -134,7 +134,7 @@ std::vector<std::string> headings(const std::vector<RunColumn>& columns) {
 
 std::string csv_cell(const json& value) {
   if (value.is_null()) return "";
-  const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+  std::string text = value.is_string() ? value.get<std::string>() : value.dump();
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted;
   for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);

@@ -39,7 +39,7 @@ ps::Message ControlCall::call(Control what, std::vector<ps::Bytes> parts) {
 }
 
 DirectLine::DirectLine(std::shared_ptr<ps::Wire> wire, const LeaderLineOptions& options)
-    : options_(options), asks_(wire, options), tells_(wire, options), beats_(wire, options) {
+    : options_(options), asks_(wire, options), tells_(wire, options), beats_(std::move(wire), options) {
   if (options.heartbeat.count() > 0) heartbeats_ = make_thread(thread_context().inherited(), [this] { beat(); });
 }
 

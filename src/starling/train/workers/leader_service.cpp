@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "starling/base/error.h"
 #include "starling/base/parallel.h"
 #include "starling/base/thread/make_thread.h"
@@ -15,7 +17,8 @@ namespace {
 using namespace std::chrono_literals;
 namespace ps = dist::ps;
 
-constexpr auto kLater = 200ms;  // until a worker without a portion is told to ask again
+constexpr auto kLater = 200ms;    // until a worker without a portion is told to ask again
+constexpr auto kStopped = 500ms;  // between two looks of a service that runs
 
 }  // namespace
 
@@ -69,8 +72,12 @@ void LeaderService::begin(const RunStart& start) {
 void LeaderService::serve() {
   const ThreadScope alone(1);
   ps::Socket* const sockets[] = {socket_.get()};
+  auto looked = Clock::now();
   while (!stop_) {
     wire_->wait(sockets, waiting_.empty() ? 50ms : 1ms);
+    // Time in which this process was stopped is nobody's silence: the others may have been stopped with it.
+    const auto gap = Clock::now() - std::exchange(looked, Clock::now());
+    for (auto& heard : heard_) heard += gap > kStopped && heard != Clock::time_point{} ? gap : 0ns;
     std::string peer;
     while (auto message = socket_->receive(&peer)) take(*message, peer);
     answer_waiting();

@@ -6,6 +6,7 @@
 #include "starling/ops/def/attrs/shape_ops.h"
 #include "starling/ops/def/attrs/slice.h"
 #include "starling/ops/def/attrs/update.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling::graph {
 
