@@ -13,6 +13,7 @@ evaluation and saving, bytes that it sends in a step, and samples a second. A gp
 import argparse
 import json
 import re
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -54,7 +55,9 @@ def run(program, job, folder, distribute, workers, backend):
     command = [program, "launch", "-n", str(workers), job, "--progress", "off", "--set", f"distribute={distribute}",
                "--set", f"train.folder={folder}", "--set", "distribute.threads=1", "--set", f"distribute.backend={backend}"]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    return json.loads((Path(folder) / "summary.json").read_text())
+    summary = json.loads((Path(folder) / "summary.json").read_text())
+    shutil.rmtree(folder)  # checkpoints are three times the weights
+    return summary
 
 
 def memory_row(name, summary, predicted):
