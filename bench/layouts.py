@@ -4,15 +4,16 @@
     bench/layouts.py --build build/release [--workers 4] [--width 256] [--depth 6] [--backend gloo]
 
 The figures are the runs' own (summary.json): bytes of weights, gradients that are added up and optimizer state that rank 0
-stores, those that `starling inspect layout` tells of the weights and of the peak beforehand, the peak of its allocator with start,
+stores, those that `starling inspect layout` tells of the weights and of the peak beforehand, the peak of its allocator with
 evaluation and saving, bytes that it sends in a step, and samples a second. A gpt of 100 million weights:
 
-    bench/layouts.py --build build/release --width 768 --depth 14 --heads 12 --batch 4 --steps 2 --limit 40 --only memory
+    bench/layouts.py --build build/release --width 768 --depth 14 --heads 12 --batch 4 --steps 2 --limit 400 --only memory
 """
 
 import argparse
 import json
 import re
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -21,7 +22,7 @@ from peer.built import built
 
 JOB = """
 model: {{name: gpt, width: {width}, depth: {depth}, heads: {heads}, dropout: 0}}
-data: {{name: text, files: [{text}], tokens: characters, window: 64, stride: 16, batch: {batch}, eval_batch: 8, limit: {limit}}}
+data: {{name: text, files: [{text}], tokens: characters, window: 64, stride: 16, batch: {batch}, eval_batch: 8, train_limit: {limit}, test_limit: 256}}
 optimizer: {{name: adam, lr: 0.001}}
 train: {{epochs: 1, steps: {steps}, export: false, save_memory: 0}}
 monitor: {{tensorboard: false}}
@@ -54,7 +55,9 @@ def run(program, job, folder, distribute, workers, backend):
     command = [program, "launch", "-n", str(workers), job, "--progress", "off", "--set", f"distribute={distribute}",
                "--set", f"train.folder={folder}", "--set", "distribute.threads=1", "--set", f"distribute.backend={backend}"]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    return json.loads((Path(folder) / "summary.json").read_text())
+    summary = json.loads((Path(folder) / "summary.json").read_text())
+    shutil.rmtree(folder)  # checkpoints are three times the weights
+    return summary
 
 
 def memory_row(name, summary, predicted):
@@ -84,7 +87,7 @@ def main():
     parser.add_argument("--depth", type=int, default=6)
     parser.add_argument("--heads", type=int, default=8)
     parser.add_argument("--batch", type=int, default=16)
-    parser.add_argument("--limit", type=int, default=2000, help="samples")
+    parser.add_argument("--limit", type=int, default=32000, help="tokens of the text to train on")
     parser.add_argument("--only", choices=["all", "memory"], default="all", help="memory: predicted and measured peaks")
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--backend", default="gloo", help="gloo, shared or automatic")

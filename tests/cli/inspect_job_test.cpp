@@ -38,6 +38,12 @@ TEST_F(CliInspectJob, ShowsHowItsParametersLieOnAMesh) {
   for (const char* part : {"mesh data 1 x model 2", "model: dimension 0", "along model:", " for "})
     EXPECT_TRUE(has(split.out, part)) << part << "\n" << split.out;
   const auto whole = run_starling("inspect layout " + job() + " --set 'distribute={workers: 2}'");
+  const auto planned = [](const std::string& text) {  // bytes of state, which a layout splits
+    const auto at = text.find(" by plan: ");
+    return at == std::string::npos ? 0 : std::stoll(text.substr(at + std::string(" by plan: ").size()));
+  };
+  EXPECT_GT(planned(split.out), 0) << split.out;
+  EXPECT_LT(planned(split.out), planned(whole.out));
   ASSERT_EQ(whole.code, 0) << whole.err;
   EXPECT_TRUE(has(whole.out, "whole") && !has(whole.out, "along model") && has(whole.out, "all_reduce along data"))
       << whole.out;

@@ -35,12 +35,16 @@ Twice twice(const Make& make, std::int64_t count) {
   for (const Tensor& one : both.pieces->parameters()) {
     if (!deferred.holds(one)) continue;
     ++both.deferred;
-    const Tensor put_together = empty(one.shape());
     const std::int64_t numel = one.numel();
+    const Tensor put_together = empty(one.shape()), piece = empty({numel});  // which has the runs from the last on
     std::vector<ElementRun> runs;
-    for (std::int64_t at = 0; at < numel; at += count) runs.push_back({at, at, std::min(count, numel - at)});
-    std::reverse(runs.begin(), runs.end());
-    deferred.fill(one, runs, put_together);
+    for (std::int64_t at = 0; at < numel; at += count) {
+      const std::int64_t size = std::min(count, numel - at);
+      runs.push_back({at, numel - at - size, size});
+    }
+    deferred.fill(one, runs, piece);
+    for (const auto& [whole, part, size] : runs)
+      std::copy_n(piece.data<float>() + part, size, put_together.data<float>() + whole);
     EXPECT_FALSE(deferred.holds(one)) << one.name();
     EXPECT_FALSE(one.impl()->storage) << one.name();
     one.impl()->storage = put_together.impl()->storage;

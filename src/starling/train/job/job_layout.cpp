@@ -66,6 +66,7 @@ std::string told_levels(const PreparedJob& prepared, const AllReduceOptions& opt
       fitting += fmt::format("{}zero: {}", fitting.empty() ? "" : ", ", level);
   }
   if (told.empty()) return "; more workers make it less";
+  if (prepared.job.train.memory_mb == 0) return told;
   return told + fmt::format("; below the {} MB of train.memory_mb: {}", prepared.job.train.memory_mb,
                             fitting.empty() ? "none of them" : fitting);
 }
