@@ -76,8 +76,7 @@ class Grouping {
     const FusionKind kind = fusion_kind(graph_, id);
     const DType work = kind == FusionKind::none ? DType::i64 : work_dtype(id);
     // Chains of 16-bit floats compute in f32 between their operands and results on a GPU, and run one by one elsewhere.
-    const bool halves =
-        is_half(work) && kind == FusionKind::map && graph_.node(id).device.kind == DeviceKind::cuda;
+    const bool halves = is_half(work) && kind == FusionKind::map && graph_.node(id).device.kind == DeviceKind::cuda;
     if (kind == FusionKind::none || (work != DType::f32 && work != DType::f64 && !halves)) return false;
     if (kind == FusionKind::map && !maps_floats(id, work)) return false;
     kind_[at(id)] = kind;

@@ -29,7 +29,7 @@ struct ThreadRows {
   long long row, end;
   int more, channel;
 };
-// What a pass reads last is still in the cache when the next one begins there: the first pass over a tensor, which a
+// Passes begin where the one before ended, which the cache still holds: the first pass over a tensor, which a
 // kernel wrote from its first row on, goes `backwards`, the second forwards.
 __device__ __forceinline__ ThreadRows rows_of(const ColumnNorm& p, int across, bool backwards = false) {
   const int down = kThreads / across;
@@ -40,8 +40,8 @@ __device__ __forceinline__ ThreadRows rows_of(const ColumnNorm& p, int across, b
   return {part * mine + threadIdx.x / across, end < p.rows ? end : p.rows, down, pack * 8};
 }
 
-// Eight neighbours as they are loaded. Where all images are bf16 that begin at multiples of 16 bytes (kFast) a load is one
-// access without a branch, so that several are in flight; else any kind.
+// Eight neighbours as they are loaded. Where all images are bf16 that begin at multiples of 16 bytes (kFast) a load is
+// one access without a branch, so that several are in flight; else any kind.
 template <bool kFast>
 struct Loaded;
 template <>
@@ -166,10 +166,10 @@ __global__ void __launch_bounds__(kThreads, kFast ? 4 : 3)
   };
   const auto load = [&](long long i) { return Both{Loaded<kFast>::from(f.x, i), Loaded<kFast>::from(f.residual, i)}; };
   each_pack<kFast ? 2 : 1>(at, p.channels, load,
-               [&](const Both& both, long long i) { finish(both.x.eight(), both.residual.eight(), i); });
+                           [&](const Both& both, long long i) { finish(both.x.eight(), both.residual.eight(), i); });
 }
 
-// What a pass of the gradient reads, and dy through the relu.
+// Packs that a pass of the gradient reads, and dy through the relu.
 template <bool kFast>
 struct Slopes {
   Loaded<kFast> dy, y, x;
@@ -326,11 +326,13 @@ cudaError_t launch_column_norm_backward(const ColumnNorm& norm, const ColumnNorm
   const Grid g = grid_of(norm);
   float* sums = scratch + 2ll * g.parts * norm.channels;
   const bool reads = is_fast(b.dy) && is_fast(b.y) && is_fast(b.x);
-  cudaError_t status = launch(reads ? slopes_kernel<true> : slopes_kernel<false>, rows_shape(g), stream, norm, b, g.across, scratch);
+  cudaError_t status =
+      launch(reads ? slopes_kernel<true> : slopes_kernel<false>, rows_shape(g), stream, norm, b, g.across, scratch);
   if (status != cudaSuccess) return status;
   status = launch(slope_sums_kernel, parts_shape(norm), stream, norm, b, scratch, g.parts, sums);
   if (status != cudaSuccess) return status;
-  return launch(reads && is_fast(b.dx) ? backward_kernel<true> : backward_kernel<false>, rows_shape(g), stream, norm, b, g.across, sums);
+  return launch(reads && is_fast(b.dx) ? backward_kernel<true> : backward_kernel<false>, rows_shape(g), stream, norm, b,
+                g.across, sums);
 }
 
 cudaError_t launch_column_sum(const ColumnNorm& shape, Reals x, RealsOut sum, float scale, float* scratch,

@@ -11,8 +11,8 @@ constexpr int kFew = 32;  // a warp sorts so many positions by itself
 
 // Positions of every row as a list without order, and the rows that more than kFew positions name. Zeros at first.
 struct Links {
-  int *counts, *heads;  // by row; heads are a position + 1
-  int* next;            // by position, + 1; 0 ends a list
+  int *counts, *heads;   // by row; heads are a position + 1
+  int* next;             // by position, + 1; 0 ends a list
   int *crowded, *crowd;  // how many rows have many positions, and which
 };
 unsigned long long most_crowded(const EmbeddingSum& p) { return static_cast<unsigned long long>(p.n) / (kFew + 1) + 1; }
@@ -46,8 +46,8 @@ __device__ __forceinline__ void sorted_positions(const Links& links, long long r
 }
 
 // One warp per row that few positions name, or none.
-__global__ void __launch_bounds__(kThreads)
-    few_kernel(const __grid_constant__ EmbeddingSum p, const float* dy, float* out, const __grid_constant__ Links links) {
+__global__ void __launch_bounds__(kThreads) few_kernel(const __grid_constant__ EmbeddingSum p, const float* dy,
+                                                       float* out, const __grid_constant__ Links links) {
   begin();
   __shared__ int all[kWarps][kFew];
   int* sorted = all[threadIdx.x / 32];

@@ -28,9 +28,13 @@ struct Place {
   long long length;
 
   __device__ Place(const LstmSequence& s, unsigned rank)
-      : steps(s.steps), batch(s.batch), hidden(s.hidden), row(static_cast<int>(blockIdx.x)),
+      : steps(s.steps),
+        batch(s.batch),
+        hidden(s.hidden),
+        row(static_cast<int>(blockIdx.x)),
         unit(static_cast<int>(rank) * kUnits + static_cast<int>(threadIdx.x) / kLanes),
-        lane(static_cast<int>(threadIdx.x) % kLanes), reverse(s.reverse),
+        lane(static_cast<int>(threadIdx.x) % kLanes),
+        reverse(s.reverse),
         length(s.lengths ? s.lengths[blockIdx.x] : s.steps) {}
 
   __device__ bool real() const { return unit < hidden; }
@@ -38,9 +42,7 @@ struct Place {
   __device__ int step(int i) const { return reverse ? steps - 1 - i : i; }
   __device__ int begins(int t) const { return reverse ? t + 1 : t; }
   __device__ int ends(int t) const { return reverse ? t : t + 1; }
-  __device__ long long state(int slot) const {
-    return (static_cast<long long>(slot) * batch + row) * hidden + unit;
-  }
+  __device__ long long state(int slot) const { return (static_cast<long long>(slot) * batch + row) * hidden + unit; }
   __device__ long long gate(int t, int k) const {
     return ((static_cast<long long>(t) * batch + row) * kGates + k) * hidden + unit;
   }
@@ -139,7 +141,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   cluster_sync();
 }
 
-// What a backward step reads that does not hang on the step after it.
+// Operands of a backward step that do not hang on the step after it.
 struct Saved {
   float gates[kGates], outer[kGates], c_from, dh_from, dc_from;
 
@@ -162,8 +164,7 @@ __device__ __forceinline__ void backward_gates(const Saved& s, float c_to, float
   dc += dh * a[3] * (1 - tc * tc);
   const float inner[kGates] = {dc * a[2], dc * s.c_from, dc * a[0], dh * tc};
 #pragma unroll
-  for (int k = 0; k < kGates; ++k)
-    dx[k] = (s.outer[k] + inner[k]) * (k == 2 ? 1 - a[2] * a[2] : a[k] * (1 - a[k]));
+  for (int k = 0; k < kGates; ++k) dx[k] = (s.outer[k] + inner[k]) * (k == 2 ? 1 - a[2] * a[2] : a[k] * (1 - a[k]));
 }
 
 // Lane part has a sixteenth of the weights of its unit's column.

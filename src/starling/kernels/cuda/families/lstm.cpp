@@ -50,7 +50,11 @@ bool walks_at_once(const PlanRequest& r, const Shape& states, std::size_t length
 }
 
 device::LstmSequence sequence(const Shape& states, bool reverse) {
-  return {static_cast<int>(states[0] - 1), static_cast<int>(states[1]), static_cast<int>(states[2]), reverse, nullptr,
+  return {static_cast<int>(states[0] - 1),
+          static_cast<int>(states[1]),
+          static_cast<int>(states[2]),
+          reverse,
+          nullptr,
           nullptr};
 }
 
@@ -64,8 +68,9 @@ std::unique_ptr<Plan> plan_sequence(const PlanRequest& r) {
     device::LstmSequence here = layer;
     here.w = cuda::input<float>(l, 1);
     here.lengths = has_lengths ? cuda::input<long long>(l, 4) : nullptr;
-    const device::LstmSequenceForward f{cuda::input<float>(l, 0),  cuda::input<float>(l, 2),  cuda::input<float>(l, 3),
-                                        cuda::output<float>(l, 0), cuda::output<float>(l, 1), cuda::output<float>(l, 2)};
+    const device::LstmSequenceForward f{cuda::input<float>(l, 0),  cuda::input<float>(l, 2),
+                                        cuda::input<float>(l, 3),  cuda::output<float>(l, 0),
+                                        cuda::output<float>(l, 1), cuda::output<float>(l, 2)};
     check_cuda(device::launch_lstm_sequence(here, f, cuda::stream_of(l)), "launching a kernel");
   });
 }
