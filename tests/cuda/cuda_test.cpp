@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "cuda/cuda_testing.h"
@@ -149,6 +150,8 @@ int compare_halves(const OpDef& op, const OpCase& sample, DType half) {
   std::mt19937 engine(11);
   std::vector<Tensor> host, device;
   std::vector<TensorType> types;
+  const auto is_float_input = [](const CaseInput& input) { return is_float(input.dtype); };
+  if (std::none_of(sample.in.begin(), sample.in.end(), is_float_input)) return 0;
   for (const auto& input : sample.in) {
     const Tensor wide = drawn(input, engine);
     host.push_back(is_float(wide.dtype()) ? from_doubles(wide.to_vector(), wide.shape(), half) : wide);

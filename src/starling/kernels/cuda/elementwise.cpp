@@ -384,7 +384,22 @@ std::int64_t fold_terms(const ChainFold& fold) {
   return terms;
 }
 
+namespace {
+
+bool folds_by_thread(const ChainFold& fold) {
+  constexpr std::int64_t kMostTerms = 128, kLeastResults = 1 << 15;
+  return fold.pieces == 1 && fold_terms(fold) <= kMostTerms && fold_results(fold) >= kLeastResults;
+}
+
+}  // namespace
+
+std::int64_t fold_blocks(const ChainFold& fold) {
+  const std::int64_t results = fold_results(fold);
+  return folds_by_thread(fold) ? (results + kChainThreads - 1) / kChainThreads : results * fold.pieces;
+}
+
 int fold_threads(const ChainFold& fold) {
+  if (folds_by_thread(fold)) return kChainThreads;
   const std::int64_t terms = fold_terms(fold);
   return terms >= 4096 ? 1024 : terms >= 256 ? 256 : 64;
 }
@@ -397,7 +412,25 @@ std::int64_t fold_results(const ChainFold& fold) {
   return results;
 }
 
-// One block per result: its threads take turns at the terms, then join what they have.
+namespace {
+
+// One thread per result, for many results of few terms.
+std::string thread_fold_code(const ChainFold& fold, DType dtype) {
+  std::string text = fmt::format("  const Index n = (Index)blockIdx.x * {} + threadIdx.x;\n  if (n >= {}) return;\n",
+                                 kChainThreads, fold_results(fold));
+  text += fold_coordinates(fold, false, "n");
+  text += fmt::format("  A total = {};\n  for (Index j = 0; j < {}; ++j) {{\n", nothing_of(fold.fold, dtype),
+                      fold_terms(fold));
+  text += fold_coordinates(fold, true, "j") + value_code(fold.chain, false);
+  text += fmt::format("    total = join(total, (A){});\n  }}\n", value_name(fold.chain.outputs[0]));
+  const std::string result = fold.fold == Fold::mean ? fmt::format("total / (A){}", fold_terms(fold)) : "total";
+  return text + fmt::format("  o0[n] = ({})({});\n}}\n", stored_type(dtype), result);
+}
+
+}  // namespace
+
+// One block per result: its threads take turns at the terms, then join what they have. Many results of few terms have a
+// thread each.
 std::string fold_source(const ChainFold& fold) {
   const DType dtype = dtype_of_value(fold.chain, fold.chain.outputs[0]);
   const int threads = fold_threads(fold);
@@ -406,8 +439,9 @@ std::string fold_source(const ChainFold& fold) {
       fmt::format("typedef {0} A;\nstatic __device__ __forceinline__ A join(A a, A b) {{ return {1}; }}\n",
                   fold_type(dtype), joined(fold.fold));
   text += head(fold.chain, threads);
-  text += fmt::format("  __shared__ A shared[{}];\n", threads / 32);
   for (int d = 0; d < fold.chain.shape.rank(); ++d) text += fmt::format("  Index x{};\n", d);
+  if (folds_by_thread(fold)) return text + thread_fold_code(fold, dtype);
+  text += fmt::format("  __shared__ A shared[{}];\n", threads / 32);
   text += fold_coordinates(fold, false, fmt::format("blockIdx.x / {}", fold.pieces).c_str());
   text += fmt::format("  A total = {};\n  for (Index j = blockIdx.x % {} * {} + threadIdx.x; j < {}; j += {}) {{\n",
                       nothing_of(fold.fold, dtype), fold.pieces, threads, terms, threads * fold.pieces);

@@ -68,6 +68,7 @@ std::string chain_source(const Chain& chain);
 std::string fold_source(const ChainFold& fold);
 std::int64_t fold_results(const ChainFold& fold);
 std::int64_t fold_terms(const ChainFold& fold);
+std::int64_t fold_blocks(const ChainFold& fold);
 int fold_threads(const ChainFold& fold);
 
 // False where a dtype has no C type on the device.

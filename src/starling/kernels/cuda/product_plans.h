@@ -24,11 +24,12 @@ inline ProductSpec product_spec(const kernels::ArgDesc& a, const kernels::ArgDes
           .trans_b = trans_b != !b.contiguous()};
 }
 
-// True if all operands are f32, or all are the same 16-bit float, and no size exceeds an int.
+// True if all operands are f32, or all are the same 16-bit float and none is empty, and no size exceeds an int.
 inline bool is_product(const kernels::PlanRequest& request) {
   for (const auto& arg : request.in) {
     for (auto size : arg.shape) {
       if (size > std::numeric_limits<int>::max()) return false;
+      if (size == 0 && is_half(arg.dtype)) return false;  // the library has no product over nothing
     }
   }
   const DType dtype = request.in[0].dtype;

@@ -15,8 +15,7 @@ Stage chain_stage(const Chain& chain, std::vector<Pointer> pointers) {
 
 Stage fold_stage(const ChainFold& fold, std::vector<Pointer> pointers) {
   if (fold_results(fold) == 0) return {};
-  return {&RunTimeKernel::of(fold_source(fold)), fold_results(fold) * fold.pieces, fold_threads(fold),
-          std::move(pointers)};
+  return {&RunTimeKernel::of(fold_source(fold)), fold_blocks(fold), fold_threads(fold), std::move(pointers)};
 }
 
 void add_fold(std::vector<Stage>& stages, std::size_t& scratch_bytes, ChainFold fold, std::vector<Pointer> pointers) {

@@ -29,8 +29,8 @@ struct ThreadRows {
   long long row, end;
   int more, channel;
 };
-// Rows that a pass reads last are still in the cache when the next one begins there: the first pass over a tensor,
-// which a kernel wrote from its first row on, goes `backwards`, the second forwards.
+// Passes begin where the one before ended, which the cache still holds: the first pass over a tensor, which a
+// kernel wrote from its first row on, goes `backwards`, the second forwards.
 __device__ __forceinline__ ThreadRows rows_of(const ColumnNorm& p, int across, bool backwards = false) {
   const int down = kThreads / across;
   const int pack = static_cast<int>(blockIdx.x) * across + static_cast<int>(threadIdx.x) % across;
@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(kThreads, kFast ? 4 : 3)
                            [&](const Both& both, long long i) { finish(both.x.eight(), both.residual.eight(), i); });
 }
 
-// Operands of a pass of the gradient, and dy through the relu.
+// Packs that a pass of the gradient reads, and dy through the relu.
 template <bool kFast>
 struct Slopes {
   Loaded<kFast> dy, y, x;

@@ -110,6 +110,9 @@ class FusedPlanner {
     cuda::ChainFold fold{{}, step.axes(), fold_of(*step.op)};
     std::vector<Pointer> pointers;
     if (!chain_of(step.in, shape_of(step.in[0]), fold.chain, pointers)) return false;
+    // A reduction of an operand that is stored narrower than it is typed leaves f32 in scratch, as it will be read.
+    fold.chain.outputs[0] =
+        stored_as(fold.chain, fold.chain.outputs[0], types_[static_cast<std::size_t>(step.in[0])].dtype);
     if (fold.axes.empty()) {
       for (int d = 0; d < fold.chain.shape.rank(); ++d) fold.axes.push_back(d);
     }
