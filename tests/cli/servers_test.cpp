@@ -77,6 +77,18 @@ TEST_F(CliServers, OneWorkerEndsInTheBitsOfASerialRun) {
   EXPECT_EQ(hash_after(mpirun + told("mpi", set), "mpi"), serial) << "the last two ranks are servers";
 }
 
+// A worker that settles pushes all that it kept: the bits of a run do not depend on where servers are.
+TEST_F(CliServers, CodedGradientsEndInTheSameBitsFromThreadsAndFromProcesses) {
+  const std::string set = "--set train.epochs=1 --set distribute.codec=";
+  const std::string threads = hash_after("starling train " + told("coded", set + "one_bit"), "coded");
+  EXPECT_EQ(
+      hash_after("starling launch -n 1 --servers 2 " + told("coded-processes", set + "one_bit"), "coded-processes"),
+      threads);
+  EXPECT_NE(hash_after("starling train " + told("uncoded", set + "none"), "uncoded"), threads);
+  const auto counters = summary("coded-processes").at("ranks").at(0).at("counters");
+  EXPECT_LT(10 * counters.at("coded_bytes").get<double>(), counters.at("decoded_bytes").get<double>());
+}
+
 // Servers that are processes learn each other's addresses after they listen; norms of whole layers go between them.
 TEST_F(CliServers, LarsAndLambOverProcessesLearnWhatASerialRunDoes) {
   for (const char* optimizer : {"{name: lars, lr: 0.5, trust: 0.02}", "{name: lamb, lr: 0.02}"}) {

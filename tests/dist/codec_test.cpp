@@ -134,6 +134,26 @@ TEST(AutoCodec, FlipsAtTheBreakEvenBatch) {
     EXPECT_TRUE(CodecChoice::parse("factors").make()->by_factors({even + 1, m, n}, costs));
   }
   EXPECT_FALSE(fast->by_factors({1, 1000, 1000}, {.ranks = 1})) << "nothing to send";
+  const CodecPtr measured = CodecChoice::parse("auto").make();
+  const FactorShape few{10, 1000, 800};
+  EXPECT_TRUE(measured->by_factors(few, {.ranks = 2, .byte_seconds = 8e-9, .flop_seconds = 1e-11}));
+  EXPECT_FALSE(measured->by_factors(few, {.ranks = 2, .byte_seconds = 8e-9, .flop_seconds = 1e-8})) << "slow products";
+}
+
+TEST(CodecKinds, OfSingleLayersAreReadToldAndFoundByName) {
+  const std::string text =
+      R"({"else":"bf16","layers":[{"codec":"factors","name":"fc*"},{"codec":{"feedback":false,"name":"one_bit"},"name":"conv?.weight"}]})";
+  const CodecChoice choice = CodecChoice::parse(text);
+  EXPECT_EQ(starling::detail::SettingType<CodecChoice>::json(choice).dump(), text);
+  EXPECT_EQ(choice.of("fc1.weight").chosen.name, "factors");
+  EXPECT_EQ(choice.of("conv1.weight").text(), R"({"feedback":false,"name":"one_bit"})");
+  EXPECT_EQ(choice.of("norm.weight").chosen.name, "bf16");
+  EXPECT_EQ(choice.layer("norm.weight"), nullptr);
+  EXPECT_FALSE(choice.none());
+  EXPECT_TRUE(CodecChoice::parse("{layers: [{name: a, codec: fp16}]}").of("b").none());
+  for (const char* wrong : {"{layers: [{name: a, codec: bits}]}", "{layers: [{name: a}]}", "{layers: a, else: fp16}",
+                            "{layers: [], name: fp16}", "{layers: [{name: a, codec: fp16, share: 1}]}"})
+    EXPECT_THROW(CodecChoice::parse(wrong), ConfigError) << wrong;
 }
 
 // Error of each of two ranks that reduce nine values, each by its own codec.

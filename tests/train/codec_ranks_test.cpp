@@ -151,10 +151,6 @@ TEST(CodecJobs, AreRefusedWithWhatWasExpected) {
   refused(start + "train: {device: cuda}\ndistribute: {workers: 2, codec: bf16}\n", "train.device is cuda");
   refused(start + "optimizer: {momentum: 0.9}\ndistribute: {workers: 2, codec: {name: top_k, momentum: 0.9}}\n",
           "momentum: 0, here or of the optimizer");
-  refused(
-      "model: {layers: [{embedding: {vocabulary: 9, width: 4, sparse: true}}, {flatten: {}}, {linear: {out: 3}}]}\n"
-      "distribute: {workers: 2, codec: fp16}\n",
-      "sparse: true");
 }
 
 class CodecCheckpoints : public ::testing::Test {

@@ -19,6 +19,12 @@ TEST(ServerScalars, TellWhatCameSinceTheLastRecord) {
   EXPECT_EQ(told.at("servers/queue_largest"), 7);
   EXPECT_EQ(told.at("servers/megabytes_in"), 2.5);
   EXPECT_EQ(told.at("servers/updates"), 4);
+  EXPECT_FALSE(told.contains("servers/megabytes_coded")) << "nothing was coded";
+  const auto coded =
+      server_scalars({{"coded_bytes", 1e6}}, {{"coded", 1}, {"coded_bytes", 2e6}, {"decoded_bytes", 32e6}});
+  EXPECT_EQ(coded[coded.size() - 2].value, 1);
+  EXPECT_EQ(coded.back().tag, "servers/megabytes_decoded");
+  EXPECT_EQ(coded.back().value, 32);
   EXPECT_TRUE(server_scalars({}, {}).empty()) << "a run without servers";
 }
 

@@ -131,19 +131,21 @@ constexpr System kSystems[] = {
      .title = "Poseidon",
      .known_for =
          "wait-free backpropagation; sufficient factors where they are cheaper than the server (hybrid communication)",
-     .here = "wait-free backpropagation, and for every dense layer its gradient or its factors, whichever is faster as "
-             "measured here (codec: auto of allreduce)",
-     .missing = "parameter servers as the other way of that choice",
-     .proof = "AutoCodec.FlipsAtTheBreakEvenBatch",
+     .here = "for every dense layer its gradient or its factors, to servers that multiply them (poseidon, by bytes), "
+             "or among "
+             "workers with wait-free backpropagation, by what was measured (codec: auto of allreduce)",
+     .missing = "pushes that begin while the backward pass goes on",
+     .proof = "CodedServersJob.FactorsOfDenseLayersAreMultipliedOnTheServers",
      .command = "starling train examples/systems/poseidon.yaml"},
     {.name = "project_adam",
      .title = "Project Adam",
      .known_for = "threads that write shared weights without locks; epochs that end with 75 % of the replicas",
-     .here = "lock-free threads on one set of weights; epochs that end with 75 % of the replicas "
-             "(strategy=backup_workers, quorum=0.75); asynchronous parameter servers (async)",
-     .missing = "these in one job; activations and errors sent to the servers in place of gradients; replicas that are "
-                "cut over machines",
-     .proof = "Hogwild.ARankInTheMiddleOfAnUpdateKeepsNobodyWaiting",
+     .here = "errors and inputs of dense layers sent to asynchronous servers in place of gradients (project_adam); "
+             "lock-free "
+             "threads on one set of weights (hogwild); epochs that end with 75 % of the replicas "
+             "(strategy=backup_workers, quorum=0.75)",
+     .missing = "these three in one job; replicas that are cut over machines",
+     .proof = "CodedServersJob.FactorsOfDenseLayersAreMultipliedOnTheServers",
      .command = "starling train examples/systems/project_adam.yaml"},
     {.name = "pytorch",
      .title = "PyTorch (DDP)",

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "starling/base/result.h"
 #include "starling/dist/comm/comm.h"
 #include "starling/tensor/shape.h"
 
@@ -52,6 +53,24 @@ struct WorldCosts {
   int ranks = 1;
   double byte_seconds = 0;     // of a byte that a rank sends
   double message_seconds = 0;  // of a message of no bytes
+  double flop_seconds = 0;     // of an operation of a product, the mean over ranks; 0: not measured
+};
+
+// Wire form of one worker's gradient towards a parameter server, which decodes every push by itself, without ranks.
+// What is not sent is kept in the codec's states, of which the first one, if there is any, is the sum of it.
+class PushCoder {
+ public:
+  virtual bool by_line() const = 0;                                   // lines must stay whole
+  virtual std::size_t most_bytes(const CodedShape& shape) const = 0;  // that encode() writes
+  // Takes x into the states, writes what is sent now to `wire` (aligned for words) and takes that out of the states;
+  // returns the bytes written. y is not looked at.
+  virtual std::size_t encode(const CodedTensor& tensor, std::byte* wire) const = 0;
+  // Writes to y what `wire` (aligned for words) says. Failure: encode() does not write this for a tensor of this shape;
+  // its size is judged before memory of y is touched.
+  virtual Result<void> decode(const CodedShape& shape, std::span<const std::byte> wire, std::span<float> y) const = 0;
+
+ protected:
+  ~PushCoder() = default;  // part of a codec
 };
 
 // How the gradients of all ranks are summed with fewer bytes than they have. What a codec does not send it keeps in its
@@ -73,6 +92,9 @@ class Codec {
   }
   virtual bool needs_costs() const { return false; }   // by_factors() reads the costs
   virtual bool only_factors() const { return false; }  // other gradients travel as they are, not by reduce()
+
+  // Wire form towards parameter servers, which lives as long as the codec; null: it has none.
+  virtual const PushCoder* push_coder() const { return nullptr; }
 
   // Collective, with the same shapes on all ranks. The sums have the same bits on all ranks. With one rank nothing is
   // sent and nothing lost: y = x + what was kept.

@@ -1,11 +1,16 @@
 #include "starling/dist/codec/coded_gradients.h"
 
 #include <algorithm>
+#include <chrono>
+#include <limits>
 
 #include "starling/base/error.h"
+#include "starling/base/glob.h"
 #include "starling/dist/comm/probe.h"
 #include "starling/graph/rewriter.h"
 #include "starling/ops/api/creation.h"
+#include "starling/ops/api/matmul.h"
+#include "starling/ops/def/apply.h"
 #include "starling/ops/def/attrs/coded.h"
 #include "starling/ops/def/attrs/state.h"
 #include "starling/ops/def/registry.h"
@@ -37,6 +42,21 @@ void write_back(graph::Rewriter& rewriter, const Kept& kept) {
   rewriter.emit(assign, {&value, 1}, op::AssignAttrs{kept.variable}, kept.like);
 }
 
+// Time of an operation of a product, best of a few.
+double flop_seconds() {
+  constexpr std::int64_t kSize = 256;
+  constexpr int kTimes = 5;
+  const NoGrad no_grad;
+  const Tensor a = full({kSize, kSize}, 0.5), b = full({kSize, kSize}, 0.25);
+  double best = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < kTimes; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    static_cast<void>(matmul(a, b));
+    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  }
+  return best / (2.0 * kSize * kSize * kSize);
+}
+
 // Time of messages, from those between neighbours: that of a byte by the difference of two sizes.
 WorldCosts measured_costs(Comm& comm) {
   constexpr std::int64_t kSmall = 64 << 10, kLarge = 1 << 20;
@@ -49,28 +69,36 @@ WorldCosts measured_costs(Comm& comm) {
         std::max(costs.byte_seconds, (pair.transfer[1] - pair.transfer[0]) / static_cast<double>(kLarge - kSmall));
     costs.message_seconds = std::max(costs.message_seconds, pair.latency);
   }
+  costs.flop_seconds = flop_seconds() / comm.size();  // ranks must choose alike
+  apart->all_reduce(&costs.flop_seconds, &costs.flop_seconds, 1, DType::f64, ReduceOp::sum).wait();
   return costs;
-}
-
-// Rows of a sparse gradient travel as they are: a codec for all gradients that leaves some out would not be one.
-void expect_dense(const graph::Graph& graph) {
-  for (const graph::Node& node : graph.nodes()) {
-    if (!node.op->name.ends_with("_update_rows")) continue;
-    fail("[codec] expected dense gradients, got row-sparse ones of '{}' (leave out sparse: true, or the codec)",
-         is_op(graph.maker(node.in[0]), "variable")
-             ? graph.variables[static_cast<std::size_t>(source_index(graph.maker(node.in[0])))].name
-             : node.op->name);
-  }
 }
 
 }  // namespace
 
 CodedGradients::CodedGradients(CodecChoice choice, int rank, int ranks)
-    : choice_(std::move(choice)), codec_(choice_.make()), rank_(rank), ranks_(ranks), costs_{.ranks = ranks} {}
+    : choice_(std::move(choice)), rank_(rank), ranks_(ranks), costs_{.ranks = ranks} {}
+
+bool CodedGradients::needs_costs() const {
+  const auto needs = [](const Chosen<CodecPtr>& chosen) {
+    const CodecPtr codec = chosen.make();
+    return codec && codec->needs_costs();
+  };
+  return needs(choice_.chosen) ||
+         std::any_of(choice_.layers.begin(), choice_.layers.end(), [&](const auto& one) { return needs(one.chosen); });
+}
+
+void CodedGradients::expect_matches(const std::vector<NamedTensor>& parameters) const {
+  for (const LayerCodec& layer : choice_.layers)
+    check(std::any_of(parameters.begin(), parameters.end(),
+                      [&](const NamedTensor& one) { return glob_matches(layer.name, one.name); }),
+          "[codec] expected a pattern that the name of some weight matches, got '{}'", layer.name);
+}
 
 void CodedGradients::begin(const std::vector<NamedTensor>& parameters, Comm& comm) {
   if (none()) return;
-  if (codec_->needs_costs() && ranks_ > 1) costs_ = measured_costs(comm);
+  expect_matches(parameters);
+  if (needs_costs() && ranks_ > 1) costs_ = measured_costs(comm);
   for (const auto& [name, tensor] : parameters) {
     if (tensor.dtype() == DType::f32 && tensor.device() == kCpu) of(tensor, name);
   }
@@ -80,30 +108,45 @@ const CodedGradients::Parameter& CodedGradients::of(const Tensor& tensor, const 
   for (const Parameter& known : parameters_) {
     if (same(known.tensor, tensor)) return known;
   }
-  Parameter made{name, tensor, {}};
-  for (const CodecState& state : codec_->states(tensor.shape()))
+  const CodecChoice choice = choice_.of(name);
+  Parameter made{name, tensor, {}, choice, choice.make(), choice_.layer(name) != nullptr};
+  for (const CodecState& state : made.codec ? made.codec->states(tensor.shape()) : std::vector<CodecState>())
     made.states.push_back({fmt::format("codec.{}.{}", name, state.name), first_state(state)});
   return parameters_.emplace_back(std::move(made));
+}
+
+const CodedGradients::Parameter& CodedGradients::of(const graph::Graph& graph, const UsedGradient& gradient) {
+  const graph::GraphVariable& variable = graph.variables[static_cast<std::size_t>(gradient.variable)];
+  check(variable.tensor.defined() && graph.maker(gradient.value).device.kind == DeviceKind::cpu,
+        "[codec] expected the gradient of '{}' to be made by a traced program on the CPU, got another", variable.name);
+  return of(variable.tensor, variable.name);
 }
 
 graph::Graph CodedGradients::rewrite(const graph::Graph& global, Symbol group) {
   if (none()) return global;
   std::vector<UsedGradient> gradients = find_gradients(global);
   graph::Graph marked = with_factors(global, gradients);
-  if (codec_->only_factors() || gradients.empty()) return marked;
-  expect_dense(global);
+  if (gradients.empty()) return marked;
   return with_coded(marked, gradients, group);
 }
 
-// Marks the products that travel as factors and takes them off the list.
+// Marks the products that travel as factors and takes them off the list, as all that travels as it is.
 graph::Graph CodedGradients::with_factors(graph::Graph global, std::vector<UsedGradient>& gradients) {
-  const auto marked = std::erase_if(gradients, [&](const UsedGradient& gradient) {
+  int marked = 0;
+  std::erase_if(gradients, [&](const UsedGradient& gradient) {
+    const Parameter& own = of(global, gradient);
+    if (!own.codec) return true;
     const auto shape = factor_shape(global, gradient.value, ranks_);
-    if (!shape || !codec_->by_factors(*shape, costs_)) return false;
+    const bool matrix = own.tensor.rank() > 1, asks = own.codec->only_factors() && !own.codec->needs_costs();
+    check(shape || !own.named || !matrix || !asks,
+          "[codec] expected a dense layer whose gradient of one batch is a product for codec: factors, got '{}'",
+          own.name);
+    if (!shape || !own.codec->by_factors(*shape, costs_)) return own.codec->only_factors();
     global.value(gradient.value).layouts = {Layout::replicate()};
+    ++marked;
     return true;
   });
-  by_factors_ = std::max(by_factors_, static_cast<int>(marked));
+  by_factors_ = std::max(by_factors_, marked);
   return global;
 }
 
@@ -117,18 +160,14 @@ graph::Graph CodedGradients::with_coded(const graph::Graph& global, const std::v
     rewriter.copy(id);
     for (const UsedGradient& gradient : gradients) {
       if (global.value(gradient.value).node != id) continue;
-      const graph::GraphVariable& variable = global.variables[static_cast<std::size_t>(gradient.variable)];
-      check(variable.tensor.defined() && global.node(id).device.kind == DeviceKind::cpu,
-            "[codec] expected the gradient of '{}' to be made by a traced program on the CPU, got another",
-            variable.name);
-      const Parameter& parameter = of(variable.tensor, variable.name);
+      const Parameter& parameter = of(global, gradient);
       std::vector<graph::ValueId> in{rewriter.map(gradient.value)};
       for (const auto& [name, tensor] : parameter.states) {
         const int index = to.add_variable({.name = name, .type = tensor.type(), .tensor = tensor});
         in.push_back(to.read(index));
         all.push_back({index, in.back(), -1, gradient.skip, id});
       }
-      const op::CodedReduceAttrs attrs{.codec = Symbol(choice_.text()),
+      const op::CodedReduceAttrs attrs{.codec = Symbol(parameter.choice.text()),
                                        .rank = rank_,
                                        .ranks = ranks_,
                                        .name = Symbol(parameter.name),
@@ -155,10 +194,13 @@ std::vector<NamedTensor> CodedGradients::tensors() const {
 }
 
 bool CodedGradients::is_part(const std::string& name) const {
-  if (none() || !name.starts_with("codec.")) return false;
-  const std::string state = name.substr(name.rfind('.') + 1);
-  const auto states = codec_->states({});
-  return std::any_of(states.begin(), states.end(), [&](const auto& one) { return one.name == state && !one.shared; });
+  constexpr std::string_view kBegin = "codec.";
+  if (none() || !name.starts_with(kBegin)) return false;
+  const std::size_t end = name.rfind('.');
+  const CodecPtr codec = choice_.of(name.substr(kBegin.size(), end - std::min(end, kBegin.size()))).make();
+  const auto states = codec ? codec->states({}) : std::vector<CodecState>();
+  return std::any_of(states.begin(), states.end(),
+                     [&](const auto& one) { return one.name == name.substr(end + 1) && !one.shared; });
 }
 
 void CodedGradients::share_out() {

@@ -18,16 +18,17 @@ class CodedGradients {
  public:
   CodedGradients(CodecChoice choice, int rank, int ranks);
 
-  bool none() const { return codec_ == nullptr; }
+  bool none() const { return choice_.none(); }
   const CodecChoice& choice() const { return choice_; }
 
-  // Makes the states of these parameters, of which those of f32 are coded. Collective: measures the world's costs where
-  // the codec asks for them.
+  // Makes the states of these parameters, of which those of f32 are coded. Throws if a pattern of the choice matches
+  // none of them. Collective: measures the world's costs where a codec asks for them.
   void begin(const std::vector<NamedTensor>& parameters, Comm& comm);
 
   // Puts a coded_reduce, which partition gives each rank's terms, after every dense gradient that an update reads; its
   // states are variables of the program. A guarded update that is skipped leaves them as they were. The gradient is
   // taken as the backward pass made it, times plain numbers (of accumulation): before clipping, which needs the sum.
+  // Throws for a matrix that is named for factors and whose gradient is no product.
   // Products that travel as factors are marked to be computed whole on every rank, so that partition gathers both.
   graph::Graph rewrite(const graph::Graph& global, Symbol group);
 
@@ -48,13 +49,18 @@ class CodedGradients {
     std::string name;
     Tensor tensor;
     std::vector<NamedTensor> states;
+    CodecChoice choice;
+    CodecPtr codec;      // null: none
+    bool named = false;  // by a pattern
   };
+  void expect_matches(const std::vector<NamedTensor>& parameters) const;
+  bool needs_costs() const;
+  const Parameter& of(const graph::Graph& graph, const UsedGradient& gradient);
   const Parameter& of(const Tensor& tensor, const std::string& name);
   graph::Graph with_factors(graph::Graph global, std::vector<UsedGradient>& gradients);
   graph::Graph with_coded(const graph::Graph& global, const std::vector<UsedGradient>& gradients, Symbol group);
 
   CodecChoice choice_;
-  CodecPtr codec_;
   int rank_, ranks_;
   WorldCosts costs_;
   int by_factors_ = 0;

@@ -7,16 +7,16 @@
 namespace starling::dist {
 namespace {
 
-struct Chosen {
+struct ChosenLayout {
   Layout layout;
   const LayoutRule* rule;
 };
 
 void expect_one(const LayoutChoice& choice, const MeshShape& mesh, const Tensor& parameter) {
-  std::map<std::string, Chosen> along;  // by axis
+  std::map<std::string, ChosenLayout> along;  // by axis
   for (const LayoutRule& rule : choice.rules) {
     for (const AxisCut& cut : cuts_of({rule}, mesh, parameter.name(), parameter.shape())) {
-      const auto [known, fresh] = along.emplace(cut.axis, Chosen{cut.layout, &rule});
+      const auto [known, fresh] = along.emplace(cut.axis, ChosenLayout{cut.layout, &rule});
       const LayoutRule& other = *known->second.rule;
       check(fresh || known->second.layout == cut.layout,
             "[layout] expected one layout of '{}' along {}, got {} by '{}' and {} by '{}'", parameter.name(), cut.axis,

@@ -32,6 +32,16 @@ Bytes piece(const Bytes& whole, std::size_t begin, std::size_t size) {
   return {whole.owner, whole.data == nullptr ? nullptr : whole.data + begin, size};
 }
 
+// Columns of a matrix of f32, in memory of their own unless they are all of it.
+Bytes columns(const Tensor& matrix, std::int64_t begin, std::int64_t count) {
+  const std::int64_t rows = matrix.size(0), all = matrix.size(1);
+  if (count == all) return share(matrix);
+  const Tensor copy = empty({rows, count}, DType::f32);
+  for (std::int64_t r = 0; r < rows; ++r)
+    std::copy_n(matrix.data<float>() + r * all + begin, count, copy.data<float>() + r * count);
+  return share(copy);
+}
+
 Bytes bytes_of_numbers(const std::vector<std::int64_t>& numbers) {
   const auto copy = std::make_shared<const std::vector<std::int64_t>>(numbers);
   return {copy, reinterpret_cast<const std::byte*>(copy->data()), copy->size() * sizeof(std::int64_t)};
@@ -263,6 +273,45 @@ struct Client::State {
     });
   }
 
+  Ticket push_coded(std::size_t tensor, const Tensor& gradient, const PushOptions& push, CodedPushes& codec) {
+    expect_type("gradient", tensor, gradient);
+    const Bytes all = share(gradient);
+    return for_keys(tensor, {}, [&](const Key& key) {
+      if (!codec.codes(key)) return push_message(push, Verb::push, key, {}, piece(all, offset(key), keys.bytes(key)));
+      const auto* values = reinterpret_cast<const float*>(all.data + offset(key));
+      Message message = push_message(push, Verb::push, key, {}, codec.encode(key, values));
+      message.header.form = codec.form();
+      return message;
+    });
+  }
+
+  Ticket push_factors(std::size_t tensor, const Tensor& errors, const Tensor& inputs, const PushOptions& push) {
+    check(tensor < keys.tensors().size() && errors.rank() == 2 && inputs.rank() == 2 &&
+              errors.size(0) == inputs.size(0) &&
+              keys.tensors()[tensor].type == TensorType{DType::f32, {errors.size(1), inputs.size(1)}},
+          "[{}] expected the factors of a gradient of tensor {}, got {} and {}", who(), tensor,
+          to_string(errors.type()), to_string(inputs.type()));
+    const Bytes all = share(inputs);
+    return for_keys(tensor, {}, [&](const Key& key) {
+      const std::int64_t width = inputs.size(1);
+      Message message = push_message(push, Verb::push, key, columns(errors, key.begin / width, key.size / width), all);
+      message.header.form = kFactors;
+      return message;
+    });
+  }
+
+  Ticket push_kept(std::size_t tensor, const PushOptions& push, CodedPushes& codec) {
+    const Ticket ticket = ++tickets;
+    for (const Key& key : keys.keys_of(tensor)) {
+      if (!codec.keeps(key)) continue;
+      Message message = push_message(push, Verb::push, key, {}, codec.release(key));
+      message.header.key = key.id;
+      message.header.priority = priority_of(tensor);
+      send(static_cast<std::size_t>(key.server), std::move(message), ticket, {});
+    }
+    return ticket;
+  }
+
   Ticket push_rows(std::size_t tensor, const Tensor& gradient, const PushOptions& push, Verb verb,
                    const Answered& answered) {
     check(keys.tensors()[tensor].by_rows, "[{}] expected a whole gradient of '{}', which is not cut by rows, got rows",
@@ -378,6 +427,20 @@ void Client::put(std::size_t tensor, const Tensor& value) {
 
 Client::Ticket Client::push(std::size_t tensor, const Tensor& gradient, const PushOptions& options) {
   return state_->push(tensor, gradient, options, Verb::push, {});
+}
+
+Client::Ticket Client::push(std::size_t tensor, const Tensor& gradient, const PushOptions& options,
+                            CodedPushes& codec) {
+  return state_->push_coded(tensor, gradient, options, codec);
+}
+
+Client::Ticket Client::push_factors(std::size_t tensor, const Tensor& errors, const Tensor& inputs,
+                                    const PushOptions& options) {
+  return state_->push_factors(tensor, errors, inputs, options);
+}
+
+Client::Ticket Client::push_kept(std::size_t tensor, const PushOptions& options, CodedPushes& codec) {
+  return state_->push_kept(tensor, options, codec);
 }
 
 Client::Ticket Client::pull(std::size_t tensor, const Tensor& into, std::int64_t clock) {

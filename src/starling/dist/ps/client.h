@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "starling/dist/ps/clock.h"
+#include "starling/dist/ps/coded_push.h"
 #include "starling/dist/ps/keys.h"
 #include "starling/dist/ps/wire.h"
 #include "starling/tensor/named_tensor.h"
@@ -66,6 +67,12 @@ class Client {
 
   // Gradients are dense, or row-sparse for tensors `by_rows`.
   Ticket push(std::size_t tensor, const Tensor& gradient, const PushOptions& options = {});
+  // A dense gradient in the form of the job's codec (ServerOptions::codec), which keeps what it does not send.
+  Ticket push(std::size_t tensor, const Tensor& gradient, const PushOptions& options, CodedPushes& codec);
+  // The gradient errorsᵀ·inputs of a matrix of which every key has whole rows, by its factors.
+  Ticket push_factors(std::size_t tensor, const Tensor& errors, const Tensor& inputs, const PushOptions& options);
+  // All that the codec keeps of a tensor, as it is.
+  Ticket push_kept(std::size_t tensor, const PushOptions& options, CodedPushes& codec);
   // Writes weights read at this clock into `into` (contiguous, on the CPU). Pieces may have different versions.
   Ticket pull(std::size_t tensor, const Tensor& into, std::int64_t clock = 0);
   // Push of options.clock, then a pull of the clock after it, in one message each way.

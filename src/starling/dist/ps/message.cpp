@@ -67,6 +67,7 @@ HeaderBytes encode(const Header& header) {
   to.put(40, header.weight);
   to.put(48, header.lr);
   to.put(56, header.slot);
+  to.put(60, header.form);
   return bytes;
 }
 
@@ -87,7 +88,8 @@ Result<Header> decode_header(std::span<const std::byte> bytes) {
                 .version = from.get<std::int64_t>(32),
                 .weight = from.get<double>(40),
                 .lr = from.get<double>(48),
-                .slot = from.get<std::uint32_t>(56)};
+                .slot = from.get<std::uint32_t>(56),
+                .form = from.get<std::uint32_t>(60)};
 }
 
 std::size_t payload_bytes(const Message& message) {

@@ -67,6 +67,7 @@ struct Header {
   double weight = 1;          // of a gradient: samples it is the mean of
   double lr = -1;             // learning rate of this update; negative: the server's
   std::uint32_t slot = 0;     // tensor of the manifest, or length of a list
+  std::uint32_t form = 0;     // of a gradient's values: kPlain, or the number of a codec's form (coded_push.h)
 };
 // Senders that are no workers: one who looks on and never waits for clocks; another server.
 inline constexpr std::uint32_t kObserver = 0xFFFFFFFF, kServer = 0xFFFFFFFE;
@@ -74,6 +75,8 @@ inline constexpr std::uint32_t kObserver = 0xFFFFFFFF, kServer = 0xFFFFFFFE;
 inline constexpr std::uint32_t kAlone = 1, kReplaced = 2;
 // Slot of a push that names the portions of the data it is made of: each counts once, whoever pushes it.
 inline constexpr std::uint32_t kOfPortions = 0xFFFFFFFF;
+// Forms of a push: values as they are; two parts δ [rows, outputs] and a [rows, inputs], whose product δᵀ·a they are.
+inline constexpr std::uint32_t kPlain = 0, kFactors = 1;
 using HeaderBytes = std::array<std::byte, Header::kSize>;
 HeaderBytes encode(const Header& header);
 Result<Header> decode_header(std::span<const std::byte> bytes);  // failure: not a header of this version

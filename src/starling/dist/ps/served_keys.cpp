@@ -39,8 +39,9 @@ bool is_state_of(const std::string& name, const std::string& parameter) { return
 
 }  // namespace
 
-ServedKeys::ServedKeys(KeyTable table, int server, const optim::OptimizerMaker& optimizer, const ClockOptions& clock)
-    : table_(std::move(table)), server_(server), clock_(clock) {
+ServedKeys::ServedKeys(KeyTable table, int server, const optim::OptimizerMaker& optimizer, const ClockOptions& clock,
+                       PushCodec codec)
+    : table_(std::move(table)), server_(server), clock_(clock), codec_(std::move(codec)) {
   check(server >= 0 && server < table_.servers(), "[ps] expected a server in [0, {}), got {}", table_.servers(),
         server);
   for (const Key& key : table_.held_by(server)) {
@@ -150,27 +151,45 @@ Result<void> ServedKeys::push(Entry& entry, const Header& header, std::span<cons
   const bool of_portions = header.slot == kOfPortions;
   const Bytes& portions = of_portions && !parts.empty() ? parts.back() : kNothing;
   if (of_portions) parts = parts.first(parts.size() - std::min<std::size_t>(parts.size(), 1));
-  const bool sparse = parts.size() == 2;
-  const Bytes& rows = sparse ? parts[0] : kNothing;
-  const Bytes& values = part(parts, sparse ? 1 : 0);
-  if (auto fits = entry.shard->accepts(rows, values); !fits) return failure("{}: {}", label(entry), fits.error());
+  auto push = read_push(entry, header, parts);
+  if (!push) return failure("{}: {}", label(entry), push.error());
   if (!entry.shard->ready()) return failure("{}: expected weights before a gradient, got none yet", label(entry));
   if (!of_portions && header.slot >= static_cast<std::uint32_t>(kMostVectors))
     return failure("expected a vector in [0, {}), got {}", kMostVectors, header.slot);
   last = header.number;
   ++pushes_;
+  if (header.form != kPlain) count_coded(parts, push->values);
+  if (header.slot > 0 && !of_portions) return add_portion(entry, *push, header);
+  // A dropped push was still this clock's push.
+  make(entry, takes_portions(entry, portions) ? entry.gate.push(std::move(*push))
+                                              : entry.gate.tick(push->worker, push->clock));
+  return {};
+}
+
+// Gradient of a push, decoded, whose sizes fit the key.
+Result<Push> ServedKeys::read_push(const Entry& entry, const Header& header, std::span<const Bytes> parts) const {
   Push push{.worker = static_cast<int>(header.worker),
             .clock = header.clock,
             .seen = header.version,
             .weight = header.weight,
-            .lr = header.lr,
-            .rows = rows,
-            .values = values};
-  if (header.slot > 0 && !of_portions) return add_portion(entry, push, header);
-  // A dropped push was still this clock's push.
-  make(entry,
-       takes_portions(entry, portions) ? entry.gate.push(std::move(push)) : entry.gate.tick(push.worker, push.clock));
-  return {};
+            .lr = header.lr};
+  if (header.form != kPlain) {
+    auto decoded = codec_.decode(header, table_.tensors()[entry.key.tensor], entry.shard->type(), parts);
+    if (!decoded) return decoded.failure();
+    push.values = std::move(*decoded);
+    return push;
+  }
+  const bool sparse = parts.size() == 2;
+  push.rows = sparse ? parts[0] : kNothing;
+  push.values = part(parts, sparse ? 1 : 0);
+  if (auto fits = entry.shard->accepts(push.rows, push.values); !fits) return fits.failure();
+  return push;
+}
+
+void ServedKeys::count_coded(std::span<const Bytes> parts, const Bytes& values) {
+  ++coded_;
+  for (const Bytes& part : parts) coded_bytes_ += static_cast<double>(part.size);
+  decoded_bytes_ += static_cast<double>(values.size);
 }
 
 // Each portion counts once for a key, whoever made it and however often. A worker that was taken for lost may push
@@ -364,7 +383,10 @@ Counters ServedKeys::counters() const {
                {"forgotten", static_cast<double>(forgotten_)},
                {"keys", static_cast<double>(entries_.size())},
                {"portions", static_cast<double>(portions_)},
-               {"repeated_portions", static_cast<double>(repeated_portions_)}};
+               {"repeated_portions", static_cast<double>(repeated_portions_)},
+               {"coded", static_cast<double>(coded_)},
+               {"coded_bytes", coded_bytes_},
+               {"decoded_bytes", decoded_bytes_}};
   staleness_.append_to(all, "staleness");
   gap_.append_to(all, "gap");
   return all;

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "starling/dist/ps/coded_push.h"
 #include "starling/dist/ps/gate.h"
 #include "starling/dist/ps/keys.h"
 #include "starling/dist/ps/norm_exchange.h"
@@ -20,7 +21,8 @@ namespace starling::dist::ps {
 // backup, given the same ones, hold the same bits.
 class ServedKeys {
  public:
-  ServedKeys(KeyTable table, int server, const optim::OptimizerMaker& optimizer, const ClockOptions& clock);
+  ServedKeys(KeyTable table, int server, const optim::OptimizerMaker& optimizer, const ClockOptions& clock,
+             PushCodec codec = PushCodec());
 
   // Carries out hello, put, push (also of push_pull), tick, retire, put_state and norms. A push with a number that was
   // seen before changes nothing. Failure: what does not fit; nothing has changed then.
@@ -59,6 +61,8 @@ class ServedKeys {
   std::string label(const Entry& entry) const;
   Result<void> expect_worker(const Header& header) const;
   Result<void> push(Entry& entry, const Header& header, std::span<const Bytes> parts);
+  Result<Push> read_push(const Entry& entry, const Header& header, std::span<const Bytes> parts) const;
+  void count_coded(std::span<const Bytes> parts, const Bytes& values);
   bool takes_portions(Entry& entry, const Bytes& portions);
   Result<void> add_portion(Entry& entry, const Push& push, const Header& header);
   Result<void> put(Entry& entry, std::span<const Bytes> parts);
@@ -73,12 +77,14 @@ class ServedKeys {
   KeyTable table_;
   int server_;
   ClockOptions clock_;
+  PushCodec codec_;
   std::unordered_map<std::uint32_t, Entry> entries_;
   std::int64_t pushes_ = 0, repeats_ = 0, updates_ = 0, pulls_ = 0, forgotten_ = 0;
   Histogram staleness_, gap_;
   std::vector<std::pair<int, Header>> norms_;
   std::map<std::uint32_t, std::uint64_t> commands_;  // by sender: number of its newest command
-  std::int64_t portions_ = 0, repeated_portions_ = 0;
+  std::int64_t portions_ = 0, repeated_portions_ = 0, coded_ = 0;
+  double coded_bytes_ = 0, decoded_bytes_ = 0;
 };
 
 }  // namespace starling::dist::ps

@@ -38,7 +38,7 @@ struct Server::State {
   State(std::shared_ptr<Wire> given, const KeyTable& table, ServerOptions o)
       : options(std::move(o)),
         wire(std::move(given)),
-        served(table, options.index, options.optimizer, options.clock),
+        served(table, options.index, options.optimizer, options.clock, options.codec),
         servers(table.servers()),
         most(most_bytes(table)),
         active(!options.is_backup) {

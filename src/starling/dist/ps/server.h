@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "starling/dist/ps/clock.h"
+#include "starling/dist/ps/coded_push.h"
 #include "starling/dist/ps/keys.h"
 #include "starling/dist/ps/wire.h"
 #include "starling/optim/optimizer_kinds.h"
@@ -23,9 +24,10 @@ struct ServerOptions {
   std::vector<std::string> servers{};
   optim::OptimizerMaker optimizer{};  // null: pushes are added to the weights
   ClockOptions clock{};
-  int threads = 1;               // of its updates
-  std::string secret{};          // workers must know it; empty: anyone who can connect is served
-  milliseconds silence{10'000};  // a backup that does not answer for so long is given up
+  PushCodec codec = PushCodec();  // that workers push by; its backup has the same
+  int threads = 1;                // of its updates
+  std::string secret{};           // workers must know it; empty: anyone who can connect is served
+  milliseconds silence{10'000};   // a backup that does not answer for so long is given up
 };
 
 // Holds the keys of one server, applies pushes to them and answers pulls. Its loop never waits for a worker: reads that

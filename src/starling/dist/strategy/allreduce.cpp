@@ -121,13 +121,13 @@ void check_options(const AllReduceOptions& options, const dist::StatePlan& plan)
         "[allreduce] expected neither zero nor deterministic with a layout along the axis data, got one of them");
   check(!coded || (!plan.has_rules() && plan.mesh().axes().size() == 1),
         "[allreduce] expected no codec with a layout or axes beside data, where ranks hold the same rows, got {}",
-        options.codec.chosen.name);
+        options.codec.label());
   check(!options.deterministic || options.shards >= ranks,
         "[allreduce] expected at least as many logical shards as workers, got {} for {}", options.shards, ranks);
   check(
       !options.deterministic || !coded,
       "[allreduce] expected no codec in deterministic mode, as what it rounds depends on the number of workers, got {}",
-      options.codec.chosen.name);
+      options.codec.label());
 }
 
 namespace {
@@ -150,7 +150,7 @@ AllReduce::AllReduce(std::shared_ptr<Comm> given, AllReduceOptions options)
 }
 
 std::string AllReduce::name() const {
-  const std::string codec = coded_.none() ? "" : ", " + options_.codec.chosen.name;
+  const std::string codec = coded_.none() ? "" : ", " + options_.codec.label();
   const std::string zero = plan_.asked_zero() > 0 ? fmt::format(", zero {}", plan_.asked_zero()) : "";
   const std::string mesh = mesh_ ? ", " + mesh_->shape().describe() : "";
   return fmt::format("allreduce({} ranks{}{}{}{})", world(), mesh, options_.deterministic ? ", deterministic" : "",

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "starling/dist/mesh/mesh_choice.h"
+#include "starling/dist/ps/coded_push.h"
 #include "starling/dist/strategy/servers/server_rule.h"
 #include "starling/nn/declared.h"
 #include "starling/train/job/job_error.h"
@@ -221,33 +222,35 @@ std::int64_t data_workers(const DistributeJob& job) {
                                                      : mesh.shape(static_cast<int>(mesh.ranks())).size(dist::kDataAxis);
 }
 
-// True if some layer has a row-sparse gradient.
-bool has_sparse(const OrderedJson& layers) {
-  if (layers.is_object() && layers.contains("sparse") && layers.at("sparse") == true) return true;
-  return layers.is_structured() && std::any_of(layers.begin(), layers.end(), has_sparse);
+// True if a codec, or that of some layer, has a momentum of its own.
+bool has_momentum(const nlohmann::json& codec) {
+  if (!codec.is_structured()) return false;
+  return (codec.is_object() && codec.value("momentum", 0.0) > 0) ||
+         std::any_of(codec.begin(), codec.end(), has_momentum);
 }
 
 // Checks that the job's other settings leave a codec what it needs.
 void check_codec(const Job& job, const nlohmann::json& codec, const ConfigNode& given) {
   const nlohmann::json options = job.distribute.strategy.json();
-  const std::string name = codec.is_string() ? codec.get<std::string>() : codec.at("name").get<std::string>();
+  const std::string name = codec.is_string() ? codec.get<std::string>() : codec.value("name", codec.dump());
   if (options.value("deterministic", false))
     given.refuse("none where deterministic is true (coded sums depend on the number of workers)", name);
   if (job.train.precision == Precision::f16)
     given.refuse("none where train.precision is f16 (what a codec keeps does not follow the changing scale)", name);
   if (job.train.device != "cpu")
     given.refuse(fmt::format("none where train.device is {} (codecs run on the CPU)", job.train.device), name);
-  if (job.model.layers && has_sparse(node_json(*job.model.layers)))
-    given.refuse("none where a layer is sparse: true (its gradient is rows, and not dense)", name);
-  const double own = codec.is_object() ? codec.value("momentum", 0.0) : 0.0;
-  if (own > 0 && job.optimizer.kind.json().value("momentum", 0.0) > 0)
+  const dist::ServerRule* served = dist::server_rule(job.distribute.strategy.make());
+  if (served && !dist::ps::can_be_pushed(served->codec))
+    given.refuse(fmt::format("a codec whose form servers decode ({})", dist::ps::pushable_codecs()), name);
+  if (has_momentum(codec) && job.optimizer.kind.json().value("momentum", 0.0) > 0)
     given.refuse("momentum: 0, here or of the optimizer (both would apply it twice)", codec.dump());
 }
 
 // A strategy's codec, or that of gradients inside groups.
 void check_codecs(const Job& job, const ConfigNode& section) {
   const nlohmann::json codec = job.distribute.strategy.json().value("codec", nlohmann::json("none"));
-  if (codec != "none") check_codec(job, codec, section.at("codec"));
+  const auto own = options_of(section).find("codec");
+  if (codec != "none") check_codec(job, codec, own ? *own : section);
   if (!job.distribute.topology || job.distribute.topology->codec.none()) return;
   const ConfigNode given = section.at("topology").at("codec");
   const nlohmann::json inside = detail::SettingType<dist::CodecChoice>::json(job.distribute.topology->codec);

@@ -86,6 +86,7 @@ ps::ServerOptions server_options(const Job& job, const Meeting& meeting, int ind
           .address = std::move(address),
           .optimizer = job.optimizer.kind.make(),
           .clock = rule_of(job).clock(meeting.groups()),
+          .codec = ps::PushCodec(rule_of(job).codec),
           .secret = meeting.secret};
 }
 
@@ -412,7 +413,8 @@ bool is_spare(const Job& job, int rank, int workers) {
 
 std::vector<ps::ServedTensor> tensors_of(const Job& job, const dist::TrainedState& state) {
   const bool whole = job.distribute.server_backups && ps::needs_norms(job.optimizer.kind.make());
-  return served_tensors(state, servers_of(job), whole);
+  const ps::PushCodec codec(rule_of(job).codec);
+  return served_tensors(state, servers_of(job), whole, codec.by_line());
 }
 
 int workers_among(const Job& job, int ranks) {

@@ -34,6 +34,10 @@ std::vector<Scalar> server_scalars(const Counters& before, const Counters& now) 
   all.push_back({"servers/wait_seconds", since("wait_seconds")});
   all.push_back({"servers/megabytes_in", since("bytes_in") / 1e6});
   all.push_back({"servers/megabytes_out", since("bytes_out") / 1e6});
+  if (counter(now, "coded") > 0) {
+    all.push_back({"servers/megabytes_coded", since("coded_bytes") / 1e6});
+    all.push_back({"servers/megabytes_decoded", since("decoded_bytes") / 1e6});
+  }
   return all;
 }
 

@@ -10,16 +10,21 @@ namespace {
 
 constexpr std::int64_t kRowsEach = 64;  // of a server: a piece may be larger than another by one of them
 
-bool has_many_rows(const Shape& shape, int servers) { return shape.rank() >= 2 && shape[0] >= kRowsEach * servers; }
+constexpr std::int64_t kLinesEach = 4;  // the same, where lines must stay whole
+
+bool has_rows(const Shape& shape, std::int64_t least) { return shape.rank() >= 2 && shape[0] >= least; }
 
 }  // namespace
 
-std::vector<dist::ps::ServedTensor> served_tensors(const dist::TrainedState& state, int servers, bool whole) {
+std::vector<dist::ps::ServedTensor> served_tensors(const dist::TrainedState& state, int servers, bool whole,
+                                                   bool lines) {
   check(state.rule != nullptr, "[servers] expected the optimizer of the weights, got none");
   std::vector<dist::ps::ServedTensor> tensors;
   for (const auto& [name, tensor] : state.weights) {
-    dist::ps::ServedTensor one{
-        .name = name, .type = tensor.type(), .by_rows = has_many_rows(tensor.shape(), servers), .whole = whole};
+    dist::ps::ServedTensor one{.name = name,
+                               .type = tensor.type(),
+                               .by_rows = has_rows(tensor.shape(), servers * (lines ? kLinesEach : kRowsEach)),
+                               .whole = whole};
     for (const auto& group : state.rule->groups()) {
       for (const Tensor& parameter : group.parameters) {
         if (!same(parameter, tensor)) continue;

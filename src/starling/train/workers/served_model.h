@@ -10,7 +10,9 @@ namespace starling::train {
 
 // Weights as servers hold them, with the options of their parameter groups: the same on leader, workers and servers of
 // a job. Tensors of many rows are cut between rows, so that rows of them can be pushed alone. whole: no tensor is cut.
-std::vector<dist::ps::ServedTensor> served_tensors(const dist::TrainedState& state, int servers, bool whole);
+// lines: those of few rows are, too, for a codec whose form is one of lines.
+std::vector<dist::ps::ServedTensor> served_tensors(const dist::TrainedState& state, int servers, bool whole,
+                                                   bool lines = false);
 
 // Model on the servers of a run, as its leader sees it. One thread.
 class ServedModel {

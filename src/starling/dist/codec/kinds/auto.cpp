@@ -6,16 +6,16 @@ namespace starling::dist {
 namespace {
 
 struct AutoOptions {
-  double gflops = 30;
+  double gflops = 0;
   static Settings settings() {
-    return {setting("gflops", &AutoOptions::gflops, "speed at which a worker multiplies factors, in GFLOP/s",
-                    {.min = 1e-3, .max = 1e9})};
+    return {setting("gflops", &AutoOptions::gflops,
+                    "speed at which a worker multiplies factors, in GFLOP/s; 0: measured", {.min = 0, .max = 1e9})};
   }
 };
 
 class Auto final : public FactorsCodec {
  public:
-  explicit Auto(const AutoOptions& options) : flop_seconds_(1e-9 / options.gflops) {}
+  explicit Auto(const AutoOptions& options) : flop_seconds_(options.gflops > 0 ? 1e-9 / options.gflops : 0) {}
   bool needs_costs() const override { return true; }
   bool by_factors(const FactorShape& shape, const WorldCosts& costs) const override {
     return costs.ranks > 1 &&
@@ -25,10 +25,11 @@ class Auto final : public FactorsCodec {
  private:
   double seconds(const ExchangeCost& cost, const WorldCosts& costs) const {
     constexpr double kWord = 4;
-    return kWord * cost.words * costs.byte_seconds + cost.messages * costs.message_seconds + cost.flops * flop_seconds_;
+    const double flop_seconds = flop_seconds_ > 0 ? flop_seconds_ : costs.flop_seconds;
+    return kWord * cost.words * costs.byte_seconds + cost.messages * costs.message_seconds + cost.flops * flop_seconds;
   }
 
-  double flop_seconds_;
+  double flop_seconds_;  // 0: as measured
 };
 
 }  // namespace

@@ -78,6 +78,27 @@ bool GatheredCodec::add_all(std::span<const std::uint32_t> words, std::span<cons
   return words.empty();
 }
 
+std::size_t GatheredCodec::most_bytes(const CodedShape& shape) const {
+  return sizeof(std::uint32_t) * static_cast<std::size_t>(most_words(shape.values()));
+}
+
+std::size_t GatheredCodec::encode(const CodedTensor& tensor, std::byte* wire) const {
+  std::vector<float> work(static_cast<std::size_t>(work_values(tensor.shape.values())));
+  const auto words = choose(tensor, 1, work.data(), reinterpret_cast<std::uint32_t*>(wire));
+  return sizeof(std::uint32_t) * static_cast<std::size_t>(words);
+}
+
+Result<void> GatheredCodec::decode(const CodedShape& shape, std::span<const std::byte> wire, std::span<float> y) const {
+  constexpr std::size_t kWord = sizeof(std::uint32_t);
+  if (wire.size() % kWord != 0 || wire.size() > most_bytes(shape))
+    return failure("expected at most {} bytes in words of {} values, got {}", most_bytes(shape), shape.values(),
+                   wire.size());
+  std::ranges::fill(y, 0.0F);
+  if (!add({reinterpret_cast<const std::uint32_t*>(wire.data()), wire.size() / kWord}, y))
+    return failure("expected words in the form of this codec for {} values, got others", shape.values());
+  return {};
+}
+
 void GatheredCodec::reduce(std::span<const CodedTensor> tensors, Comm& comm, std::byte* scratch,
                            std::string_view name) const {
   if (comm.size() == 1) {

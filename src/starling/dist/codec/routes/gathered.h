@@ -7,11 +7,18 @@ namespace starling::dist {
 // Codec whose ranks each send a few chosen values of their gradients to all others, who add them up in rank order.
 // Derived classes say which. The wire form of a tensor is a word with the number of its 32-bit words, then those. What
 // others send is checked: a rank whose options differ is named.
-class GatheredCodec : public Codec {
+class GatheredCodec : public Codec, public PushCoder {
  public:
   // Throws Error for tensors that are too large.
   std::size_t scratch_bytes(std::span<const CodedShape> shapes, int rank, int ranks) const final;
   void reduce(std::span<const CodedTensor> tensors, Comm& comm, std::byte* scratch, std::string_view name) const final;
+
+  // A push is the words of one tensor, without their number.
+  const PushCoder* push_coder() const final { return this; }
+  bool by_line() const final { return false; }
+  std::size_t most_bytes(const CodedShape& shape) const final;
+  std::size_t encode(const CodedTensor& tensor, std::byte* wire) const final;
+  Result<void> decode(const CodedShape& shape, std::span<const std::byte> wire, std::span<float> y) const final;
 
  protected:
   // Throws Error unless a word can hold the index of a value and a bit, or the number of two words for each value.

@@ -107,6 +107,19 @@ std::size_t StripedCodec::scratch_bytes(std::span<const CodedShape> shapes, int 
   return total + static_cast<std::size_t>(ranks) * own;  // all stripes, and the own one of every rank
 }
 
+std::size_t StripedCodec::encode(const CodedTensor& tensor, std::byte* wire) const {
+  coder_->encode(tensor.shape, tensor.x, feedback_ ? tensor.states[0] : nullptr, wire);
+  return coder_->wire_bytes(tensor.shape);
+}
+
+Result<void> StripedCodec::decode(const CodedShape& shape, std::span<const std::byte> wire, std::span<float> y) const {
+  const std::size_t bytes = coder_->wire_bytes(shape);
+  if (wire.size() != bytes)
+    return failure("expected {} bytes of {} lines of {} values, got {}", bytes, shape.lines, shape.width, wire.size());
+  coder_->decode(shape, wire.data(), y.data());
+  return {};
+}
+
 namespace {
 
 constexpr int kPeersAtOnce = 16;  // messages in flight are few, whatever the number of ranks

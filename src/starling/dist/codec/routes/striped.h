@@ -22,7 +22,7 @@ std::vector<CodedStripe> cut_stripes(std::span<const CodedShape> shapes, int ran
 //
 // A coder with a residual keeps one in both stages: of the stripes of others what the first stage lost of this rank's
 // terms, of the own stripe what the second stage lost of the sum. They lie beside each other in one tensor.
-class StripedCodec final : public Codec {
+class StripedCodec final : public Codec, public PushCoder {
  public:
   // feedback: off, residuals are neither kept nor added; a control for studies.
   explicit StripedCodec(std::unique_ptr<const Coder> coder, bool feedback = true)
@@ -32,6 +32,12 @@ class StripedCodec final : public Codec {
   std::size_t scratch_bytes(std::span<const CodedShape> shapes, int rank, int ranks) const override;
   void reduce(std::span<const CodedTensor> tensors, Comm& comm, std::byte* scratch,
               std::string_view name) const override;
+
+  const PushCoder* push_coder() const override { return this; }
+  bool by_line() const override { return coder_->by_line(); }
+  std::size_t most_bytes(const CodedShape& shape) const override { return coder_->wire_bytes(shape); }
+  std::size_t encode(const CodedTensor& tensor, std::byte* wire) const override;
+  Result<void> decode(const CodedShape& shape, std::span<const std::byte> wire, std::span<float> y) const override;
 
  private:
   struct Exchange;

@@ -4,8 +4,9 @@ namespace starling::dist {
 namespace {
 
 struct AsyncOptions {
-  static Settings settings() { return {}; }
-  ServerRule rule() const { return {}; }
+  CodecChoice codec{};
+  static Settings settings() { return {codec_setting(&AsyncOptions::codec)}; }
+  ServerRule rule() const { return {.codec = codec}; }
 };
 
 }  // namespace

@@ -8,6 +8,7 @@ struct DownpourOptions {
   std::int64_t n_push = 1;
   std::int64_t n_fetch = 1;
   std::int64_t warm_start = 0;
+  CodecChoice codec{};
   static Settings settings() {
     using O = DownpourOptions;
     return {setting("n_push", &O::n_push, "steps whose gradients are added up before they are pushed",
@@ -16,9 +17,10 @@ struct DownpourOptions {
                     "steps between two fetches of the weights; in between a worker descends by itself",
                     {.min = 1, .max = 1'000'000}),
             setting("warm_start", &O::warm_start, "steps of one worker alone before the others begin",
-                    {.min = 0, .max = 1'000'000'000})};
+                    {.min = 0, .max = 1'000'000'000}),
+            codec_setting(&O::codec)};
   }
-  ServerRule rule() const { return {.n_push = n_push, .n_fetch = n_fetch, .warm = warm_start}; }
+  ServerRule rule() const { return {.n_push = n_push, .n_fetch = n_fetch, .codec = codec, .warm = warm_start}; }
 };
 
 }  // namespace

@@ -7,15 +7,17 @@ namespace {
 struct NexusOptions {
   std::int64_t every = 1;
   std::vector<LayerRhythm> layers{};
+  CodecChoice codec{};
   static Settings settings() {
     using O = NexusOptions;
     return {setting("every", &O::every,
                     "steps whose gradients are added up before they are pushed, and weights fetched; of those that "
                     "layers does not name",
                     {.min = 1, .max = kMostKept}),
-            setting("layers", &O::layers, "weights with rhythms of their own, [{name: \"fc*.weight\", every: 4}]")};
+            setting("layers", &O::layers, "weights with rhythms of their own, [{name: \"fc*.weight\", every: 4}]"),
+            codec_setting(&O::codec)};
   }
-  ServerRule rule() const { return {.n_push = every, .n_fetch = every, .layers = layers}; }
+  ServerRule rule() const { return {.n_push = every, .n_fetch = every, .layers = layers, .codec = codec}; }
 };
 
 }  // namespace

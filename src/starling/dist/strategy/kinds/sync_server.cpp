@@ -5,12 +5,16 @@ namespace {
 
 struct SyncServerOptions {
   std::int64_t backups = 0;
+  CodecChoice codec{};
   static Settings settings() {
     return {setting("backups", &SyncServerOptions::backups,
                     "workers that an update need not wait for; what comes later is dropped and counted",
-                    {.min = 0, .max = 255})};
+                    {.min = 0, .max = 255}),
+            codec_setting(&SyncServerOptions::codec)};
   }
-  ServerRule rule() const { return {.bound = 0, .merge = ps::Merge::mean, .backups = backups, .in_turn = true}; }
+  ServerRule rule() const {
+    return {.bound = 0, .merge = ps::Merge::mean, .backups = backups, .codec = codec, .in_turn = true};
+  }
 };
 
 }  // namespace

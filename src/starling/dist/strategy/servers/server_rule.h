@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "starling/base/config/settings.h"
+#include "starling/dist/codec/codec_kinds.h"
 #include "starling/dist/ps/clock.h"
 #include "starling/dist/ps/coordinator.h"
 #include "starling/dist/strategy/strategy_kinds.h"
@@ -37,6 +38,9 @@ struct ServerRule {
   std::int64_t n_fetch = 1;
   std::vector<LayerRhythm> layers{};  // both at once for single weights: the first that matches
 
+  // Wire form of pushes. What a worker does not send it keeps, until a settling.
+  CodecChoice codec{};
+
   // Share of the work: a portion of the data goes to any idle worker, or (in_turn) worker w makes its part of every
   // step. The first `warm` portions are made by one worker alone.
   bool in_turn = false;
@@ -61,6 +65,13 @@ struct ServerMaker {
   std::shared_ptr<RankStrategy> operator()(std::shared_ptr<Comm> comm) const;
 };
 const ServerRule* server_rule(const StrategyMaker& maker);  // null: the strategy has no servers
+
+// The option `codec` of a strategy over servers.
+template <class Options>
+Setting codec_setting(CodecChoice Options::*codec) {
+  return setting("codec", codec,
+                 "wire form of the gradients that are pushed, by its name or with options, {name: top_k, share: 0.01}");
+}
 
 // Registers a strategy whose options have `ServerRule rule() const`.
 template <class Options>

@@ -50,10 +50,52 @@ void ServerWorker::begin(const TrainedState& state) {
   check(state.rule != nullptr, "[{}] expected the optimizer whose rate its pushes carry, got none", kind_);
   client_ = connect_(state);
   optimizer_ = state.rule;
+  if (ps::PushCodec codec(rule_.codec); !codec.none() && !codec.by_factors())
+    coded_.emplace(std::move(codec), client_->keys());
   for (const NamedTensor& weight : state.weights) layers_.push_back(layer_of(weight));
   for (const LayerRhythm& rhythm : rule_.layers)
     check(std::ranges::any_of(layers_, [&](const Layer& one) { return glob_matches(rhythm.name, one.weight.name); }),
           "[{}] expected a pattern that the name of some weight matches, got '{}'", kind_, rhythm.name);
+}
+
+std::unique_ptr<runtime::Program> ServerWorker::build(const graph::Graph& global, const Container& container,
+                                                      const runtime::BuildOptions& options) {
+  if (!client_ || !ps::PushCodec(rule_.codec).by_factors()) return RankStrategy::build(global, container, options);
+  const auto wanted = [this](const Tensor& parameter, const FactorShape& shape) {
+    return wants_factors(parameter, shape);
+  };
+  return program_with_factors(global, container, options, wanted, factors_);
+}
+
+// Every server gets the errors of its rows and all inputs: fewer bytes than the product where rows are few. Gradients
+// that this worker adds up or descends by itself are needed whole.
+bool ServerWorker::wants_factors(const Tensor& parameter, const FactorShape& shape) const {
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    const Layer& layer = layers_[i];
+    if (!same(layer.weight.tensor, parameter)) continue;
+    const auto keys = client_->keys().keys_of(i);
+    const bool by_rows =
+        std::ranges::all_of(keys, [&](const ps::Key& key) { return client_->keys().type_of(key).shape.rank() == 2; });
+    const auto copies = static_cast<std::int64_t>(keys.size());
+    return by_rows && parameter.dtype() == DType::f32 && layer.n_push == 1 && layer.n_fetch == 1 &&
+           shape.rows * (shape.outputs + copies * shape.inputs) < shape.outputs * shape.inputs;
+  }
+  return false;
+}
+
+const PushedFactors* ServerWorker::factors_of(const Layer& layer) const {
+  const auto found = std::ranges::find_if(
+      factors_, [&](const PushedFactors& one) { return same(one.parameter, layer.weight.tensor); });
+  return found == factors_.end() ? nullptr : &*found;
+}
+
+bool ServerWorker::finite(const GradientStep& step) const {
+  std::vector<NamedTensor> all(step.gradients.begin(), step.gradients.end());
+  for (const auto& [parameter, errors, inputs] : factors_) {
+    all.push_back({"errors", errors});
+    all.push_back({"inputs", inputs});
+  }
+  return first_non_finite(all).empty();
 }
 
 ServerWorker::Layer ServerWorker::layer_of(const NamedTensor& weight) const {
@@ -78,7 +120,8 @@ void ServerWorker::fetch(std::int64_t clock) {
   ++fetches_;
 }
 
-void ServerWorker::before_step(std::int64_t step) {
+void ServerWorker::before_step(std::int64_t number) {
+  const std::int64_t step = number + settlings_;
   const bool due = std::ranges::any_of(layers_, [&](const Layer& one) { return fetches_at(one, step); });
   if (aside_) client_->join(step);
   if (due) fetch(step);
@@ -89,15 +132,31 @@ bool ServerWorker::keeps_back() const {
   return std::ranges::any_of(layers_, [](const Layer& one) { return one.kept_steps > 0; });
 }
 
-// Rows travel as such, each once, if the tensor is cut between rows.
+// Rows travel as such, each once, if the tensor is cut between rows. Of a push that servers may drop, the codec must
+// keep nothing: it travels as it is.
 void ServerWorker::push(std::size_t i, const Tensor& gradient, double weight, std::int64_t clock) {
   Layer& layer = layers_[i];
+  const ps::PushOptions how{
+      .clock = clock, .weight = weight, .lr = optimizer_->lr(), .portions = std::exchange(layer.portions, {})};
   const bool rows = is_row_sparse(gradient) && client_->keys().tensors()[i].by_rows;
   if (rows) rows_pushed_ += rows_of(gradient).numel();
-  client_->push(
-      i, rows ? gradient : dense(gradient),
-      {.clock = clock, .weight = weight, .lr = optimizer_->lr(), .portions = std::exchange(layer.portions, {})});
+  if (const PushedFactors* factors = factors_of(layer)) {
+    client_->push_factors(i, factors->errors, factors->inputs, how);
+    count_factors(i, *factors);
+  } else if (coded_ && !rows && !alone_) {
+    client_->push(i, dense(gradient), how, *coded_);
+  } else {
+    client_->push(i, rows ? gradient : dense(gradient), how);
+  }
+  layer.last_weight = weight;
   ++layer.pushes;
+}
+
+void ServerWorker::count_factors(std::size_t i, const PushedFactors& factors) {
+  ++by_factors_;
+  product_bytes_ += static_cast<double>(bytes_of(layers_[i].weight.tensor));
+  factor_bytes_ += static_cast<double>(bytes_of(factors.errors)) +
+                   static_cast<double>(client_->keys().keys_of(i).size() * bytes_of(factors.inputs));
 }
 
 void ServerWorker::push_kept(std::size_t i, std::int64_t clock) {
@@ -147,19 +206,19 @@ void ServerWorker::descend(const Layer& layer, const Tensor& gradient) const {
 void ServerWorker::take_portion(std::int64_t portion, bool alone) {
   portion_ = portion;
   if (rule_.procedure) return;
-  if (alone && push_kept(clock_)) ++pushes_;
+  alone_ = alone;  // first: servers may drop the push of what was kept, so the codec must leave nothing behind
+  if (alone && push_kept(std::max<std::int64_t>(clock_, 0))) ++pushes_;
   if (alone) aside_ = true;  // a worker taken for lost tells the servers that it is back
-  alone_ = alone;
   told_ = true;
   for (Layer& layer : layers_) layer.portions.push_back(portion);
 }
 
 void ServerWorker::exchange(GradientStep& step) {
-  if (step.weight > 0 && !first_non_finite(step.gradients).empty()) {
+  if (step.weight > 0 && !finite(step)) {
     ++not_finite_;
     step.weight = 0;
   }
-  clock_ = step.step;
+  clock_ = step.step + settlings_;
   ++steps_;
   const bool any = step.weight > 0;
   if (rule_.procedure) {
@@ -197,13 +256,27 @@ void ServerWorker::push_portion(const GradientStep& step) {
   ++pushes_;
 }
 
+bool ServerWorker::push_unsent(std::int64_t clock) {
+  if (!coded_ || !coded_->keeps()) return false;
+  for (std::size_t i = layers_.size(); i-- > 0;)
+    client_->push_kept(i, {.clock = clock, .weight = layers_[i].last_weight, .lr = optimizer_->lr()}, *coded_);
+  client_->wait_all();
+  return true;
+}
+
 // Workers in turn stay: all of them make the same steps, and whoever came back first would go on alone.
 void ServerWorker::settle() {
   if (aside_ || rule_.procedure) return;
   if (push_kept(clock_ + 1)) ++pushes_;
-  if (rule_.in_turn) return;
-  client_->leave();
-  aside_ = true;
+  if (push_unsent(clock_ + 1)) ++settles_;
+  if (!rule_.in_turn) {
+    client_->leave();
+    aside_ = true;
+  } else if (coded_) {
+    client_->tick(++clock_);
+    client_->wait_all();
+    ++settlings_;
+  }
 }
 
 std::vector<LawCounter> ServerWorker::counters() const {
@@ -212,11 +285,33 @@ std::vector<LawCounter> ServerWorker::counters() const {
                               {"fetches", static_cast<double>(fetches_)},
                               {"rows_pushed", static_cast<double>(rows_pushed_)},
                               {"not_finite", static_cast<double>(not_finite_)}};
+  if (coded_) add_coded(all);
+  if (by_factors_ > 0) {
+    all.push_back({"sent_by_factors", static_cast<double>(by_factors_)});
+    all.push_back({"decoded_bytes", product_bytes_});
+    all.push_back({"coded_bytes", factor_bytes_});
+  }
   for (const Layer& layer : rule_.layers.empty() ? std::vector<Layer>() : layers_)
     all.push_back({"pushes." + layer.weight.name, static_cast<double>(layer.pushes)});
   for (const auto& [name, value] : client_ ? client_->counters() : ps::Counters{})
     all.push_back({"client." + name, value});
   return all;
+}
+
+// Bytes of coded gradients, and how much of each weight is kept.
+void ServerWorker::add_coded(std::vector<LawCounter>& all) const {
+  all.push_back({"settles", static_cast<double>(settles_)});
+  double before = 0, after = 0;
+  std::vector<LawCounter> errors;
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    const auto& traffic = coded_->traffic(i);
+    before += traffic.before;
+    after += traffic.after;
+    if (traffic.before > 0) errors.push_back({"codec_error." + layers_[i].weight.name, traffic.error});
+  }
+  all.push_back({"decoded_bytes", before});
+  all.push_back({"coded_bytes", after});
+  all.insert(all.end(), errors.begin(), errors.end());
 }
 
 // Traffic with the servers, told as messages: what was pushed as sent, what was fetched as received.

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <optional>
+
 #include "starling/dist/ps/client.h"
+#include "starling/dist/strategy/servers/pushed_factors.h"
 #include "starling/dist/strategy/servers/served_strategy.h"
 
 namespace starling::dist {
@@ -23,14 +26,18 @@ class ServerWorker final : public ServedStrategy {
   bool keeps_back() const override;
 
   std::string name() const override;
+  // Where the codec is `factors`, programs leave the factors of gradients that travel so in their place.
+  std::unique_ptr<runtime::Program> build(const graph::Graph& global, const Container& container,
+                                          const runtime::BuildOptions& options) override;
   void begin(const TrainedState& state) override;
   void before_step(std::int64_t step) override;
   bool exchanges_gradients() const override { return true; }
   bool updates() const override { return true; }
   bool takes_rows() const override { return true; }
   void exchange(GradientStep& step) override;
-  // Pushes what has been added up since the last push, and steps aside: nobody waits for this worker until its next
-  // step.
+  // Pushes what has been added up since the last push and what the codec keeps, as it is, so that the servers have all
+  // of it; and steps aside: nobody waits for this worker until its next step. Workers in turn stay; with a codec their
+  // settlings are clocks like their steps, as each worker makes as many of both.
   void settle() override;
   std::vector<LawCounter> counters() const override;
   OpCounters exchanged(CommOp op) const override;
@@ -47,6 +54,7 @@ class ServerWorker final : public ServedStrategy {
     std::int64_t kept_steps = 0;
     std::vector<std::int64_t> portions{};  // in kept, or of the next step; empty: nobody tells
     std::int64_t pushes = 0;
+    double last_weight = 1;  // of its last push
   };
   Layer layer_of(const NamedTensor& weight) const;
   void fetch(std::int64_t clock);
@@ -56,6 +64,12 @@ class ServerWorker final : public ServedStrategy {
   void push_kept(std::size_t i, std::int64_t clock);
   void finish_pushes();
   void push_portion(const GradientStep& step);
+  bool push_unsent(std::int64_t clock);
+  bool wants_factors(const Tensor& parameter, const FactorShape& shape) const;
+  void count_factors(std::size_t i, const PushedFactors& factors);
+  const PushedFactors* factors_of(const Layer& layer) const;
+  bool finite(const GradientStep& step) const;
+  void add_coded(std::vector<LawCounter>& all) const;
   void descend(const Layer& layer, const Tensor& gradient) const;
   bool fetches_at(const Layer& layer, std::int64_t clock) const {
     return aside_ || fetches_ == 0 || clock % layer.n_fetch == 0;
@@ -67,13 +81,17 @@ class ServerWorker final : public ServedStrategy {
   std::unique_ptr<ps::Client> client_;
   std::vector<Layer> layers_;      // by weight
   std::vector<std::size_t> sent_;  // weights with sums on their way
+  std::optional<ps::CodedPushes> coded_;
+  std::vector<PushedFactors> factors_;  // of the program that ran last
   const optim::Optimizer* optimizer_ = nullptr;
-  std::int64_t portion_ = -1;  // that the next step is made of
-  bool told_ = false;          // true: which portion the next step is made of is known
-  bool alone_ = false;         // true: the portion of the next step is pushed by itself
-  bool aside_ = false;         // retired: no other worker waits for this one; from its first hello on, they do
-  std::int64_t clock_ = 0;     // of the last step
-  std::int64_t steps_ = 0, pushes_ = 0, fetches_ = 0, rows_pushed_ = 0, not_finite_ = 0;
+  std::int64_t portion_ = -1;   // that the next step is made of
+  bool told_ = false;           // true: which portion the next step is made of is known
+  bool alone_ = false;          // true: the portion of the next step is pushed by itself
+  bool aside_ = false;          // retired: no other worker waits for this one; from its first hello on, they do
+  std::int64_t clock_ = -1;     // of the last step or settling
+  std::int64_t settlings_ = 0;  // that were clocks
+  std::int64_t steps_ = 0, pushes_ = 0, fetches_ = 0, rows_pushed_ = 0, not_finite_ = 0, settles_ = 0, by_factors_ = 0;
+  double product_bytes_ = 0, factor_bytes_ = 0;
 };
 
 }  // namespace starling::dist

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "starling/dist/codec/codec_kinds.h"
+#include "starling/dist/ps/keys.h"
+#include "starling/dist/ps/message.h"
+
+namespace starling::dist::ps {
+
+// A job's codec towards its servers, as both ends of a push know it. Only the form of values depends on it: a server
+// decodes a push to f32 and goes on as with any other.
+class PushCodec {
+ public:
+  // Throws for a codec without a form that servers decode, and names those that have one.
+  explicit PushCodec(const CodecChoice& choice = CodecChoice());
+
+  bool none() const { return codec_ == nullptr; }
+  bool by_factors() const { return codec_ != nullptr && coder_ == nullptr; }  // of dense layers; nothing else is coded
+  bool by_line() const { return codec_ != nullptr && (coder_ == nullptr || coder_->by_line()); }
+  std::uint32_t form() const { return form_; }  // of headers; kPlain: none
+  const Codec& codec() const { return *codec_; }
+  const PushCoder& coder() const { return *coder_; }
+  // True if gradients of this piece are coded by coder(): f32, and whole lines where the codec's form is one of lines.
+  bool codes(const ServedTensor& tensor, const TensorType& piece) const;
+
+  // Server: the values of a coded push, in memory of their own. Failure: what its peer sent is none of this piece.
+  Result<Bytes> decode(const Header& header, const ServedTensor& tensor, const TensorType& piece,
+                       std::span<const Bytes> parts) const;
+
+ private:
+  Result<Bytes> product(const TensorType& piece, std::span<const Bytes> parts) const;
+
+  CodecPtr codec_;
+  const PushCoder* coder_ = nullptr;  // of codec_; null: it is one of factors
+  std::uint32_t form_ = kPlain;
+};
+
+// True if servers decode the form of this codec; `none` has one, too.
+bool can_be_pushed(const CodecChoice& choice);
+std::string pushable_codecs();  // their names, for messages
+
+// Gradients of one worker in the form of a codec, key by key, and what has not been sent of each yet.
+class CodedPushes {
+ public:
+  CodedPushes(PushCodec codec, KeyTable keys);
+
+  std::uint32_t form() const { return codec_.form(); }
+  bool codes(const Key& key) const { return pieces_[key.id].coded; }
+
+  // Form of this key's piece of a gradient, of f32 values from `x` on; what it lacks is kept for the next one.
+  Bytes encode(const Key& key, const float* x);
+
+  // True if something of a gradient of this key is kept, or of any.
+  bool keeps(const Key& key) const { return pieces_[key.id].fresh > 0 && !pieces_[key.id].states.empty(); }
+  bool keeps() const;
+  // Values that are kept of this key, and are not from then on. Velocities begin anew, as where everything is sent.
+  Bytes release(const Key& key);
+
+  // Of a tensor so far: bytes of gradients and of their forms.
+  struct Traffic {
+    double before = 0, after = 0;
+    double error = 0;  // norm of what is kept, as a share of that of the gradient, in the last push that was looked at
+  };
+  const Traffic& traffic(std::size_t tensor) const { return traffic_[tensor]; }
+
+ private:
+  struct Piece {
+    bool coded = false;
+    std::vector<Tensor> states{};
+    std::int64_t pushes = 0, fresh = 0;  // fresh: since the last release
+    double kept = 0, given = 0;          // squares, when last looked at
+  };
+  void look(const Key& key, const float* x);
+
+  PushCodec codec_;
+  KeyTable keys_;
+  std::vector<CodecState> kinds_;  // of states
+  std::vector<Piece> pieces_;      // by key
+  std::vector<Traffic> traffic_;   // by tensor
+};
+
+}  // namespace starling::dist::ps

@@ -1,0 +1,130 @@
+// Jobs whose gradients travel to parameter servers in the form of a codec; workers and servers are threads.
+#include <gtest/gtest.h>
+
+#include "starling/base/error.h"
+#include "starling/dist/ps/coded_push.h"
+#include "starling/dist/ps/wire.h"
+#include "starling/train/job/job_run.h"
+#include "train/tiny_fashion.h"
+
+namespace starling::train {
+namespace {
+
+class CodedServersJob : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!dist::ps::has_wire()) GTEST_SKIP() << "built without ZeroMQ";
+    testing::write_tiny_fashion(data_.path(), 103, 40);
+  }
+  Job job(const std::string& folder, const std::string& distribute, std::vector<std::string> set = {}) const {
+    const std::string text =
+        "model: {name: mlp, hidden: [16]}\ndata: {batch: 32}\noptimizer: {lr: 0.05, momentum: 0}\n"
+        "train: {epochs: 2, seed: 7, export: false}\nmonitor: {tensorboard: false}\n";
+    set.push_back("distribute={threads: 1, servers: 2, " + distribute + "}");
+    set.push_back("data.folder=" + data_.path().string());
+    set.push_back("train.folder=" + (runs_.path() / folder).string());
+    return read_job(ConfigNode::parse(text, "job.yaml", set));
+  }
+  TrainResult run(const std::string& folder, const std::string& distribute, std::vector<std::string> set = {}) const {
+    TrainOptions options;
+    options.progress.mode = ProgressMode::off;
+    return run_job(job(folder, distribute, std::move(set)), options);
+  }
+  static double counter(const TrainResult& result, std::size_t rank, const std::string& name) {
+    return result.summary.ranks.at(rank).counters.at(name).get<double>();
+  }
+
+  testing::TestFolder data_{"coded-servers-data"};
+  testing::TestFolder runs_{"coded-servers-runs"};
+};
+
+TEST_F(CodedServersJob, LearnByEveryCodecThatServersDecode) {
+  const double first = run("none", "strategy: async", {"train.epochs=1"}).summary.loss;
+  int number = 0;
+  for (const char* codec :
+       {"fp16", "bf16", "one_bit", "{name: top_k, share: 0.2}", "{name: threshold, threshold: 0.05}"}) {
+    for (const char* how :
+         {"workers: 2, strategy: async", "workers: 2, strategy: sync_server", "strategy: downpour, n_push: 2"}) {
+      const auto result =
+          run("codec-" + std::to_string(number++), how + std::string(", codec: ") + codec, {"train.epochs=4"});
+      EXPECT_LT(result.summary.loss, 0.95 * first) << codec << ", " << how;
+      const double before = counter(result, 0, "decoded_bytes"), after = counter(result, 0, "coded_bytes");
+      const bool half = codec == std::string("fp16") || codec == std::string("bf16");
+      EXPECT_LE(2 * after, before) << codec << ", " << how;
+      EXPECT_EQ(2 * after == before, half) << codec << ", " << how;
+      EXPECT_EQ(counter(result, 0, "settles") > 0, !half) << "what is kept arrives in the end";
+    }
+  }
+}
+
+// Bytes of a worker with 16-bit pushes: half of the gradients', and a number for each portion and key.
+TEST_F(CodedServersJob, SendExactlyHalfOfTheBytesInSixteenBits) {
+  const auto sent = [&](const char* codec) {
+    const auto result =
+        run(std::string("bytes-") + codec, std::string("strategy: async, codec: ") + codec, {"train.epochs=1"});
+    return counter(result, 0, "client.bytes_out") -
+           counter(result, 0, "pushes") * counter(result, 0, "servers.keys") * 8;
+  };
+  const double dense = sent("none");
+  EXPECT_EQ(2 * sent("bf16"), dense);
+  EXPECT_EQ(dense, 4.0 * 4 * (784 * 16 + 16 + 16 * 10 + 10)) << "four steps";
+}
+
+// A threshold that nothing reaches: the weights stay, and all gradients reach the servers when the worker settles, as
+// with n_push beyond the end. A run that goes on from that checkpoint does the same once more.
+TEST_F(CodedServersJob, WhatIsNotSentIsInCheckpoints) {
+  const auto hashes = [&](const std::string& folder, const std::string& how) {
+    std::vector<std::string> found;
+    for (const char* epochs : {"train.epochs=1", "train.epochs=2"})
+      found.push_back(run(folder, how, {epochs}).summary.weights_hash);
+    return found;
+  };
+  const auto kept = hashes("kept", "strategy: async, codec: {name: threshold, threshold: 1000}");
+  EXPECT_EQ(kept, hashes("added", "strategy: downpour, n_push: 4096"));
+  EXPECT_NE(kept, hashes("gone", "strategy: async, codec: {name: one_bit, feedback: false}"));
+}
+
+TEST_F(CodedServersJob, WithoutFeedbackOneBitLearnsLess) {
+  const auto loss = [&](const std::string& name, const std::string& codec) {
+    return run(name, "strategy: async, codec: " + codec, {"train.epochs=20", "train.checkpoint_every=1000"})
+        .summary.loss;
+  };
+  const double dense = loss("dense", "none"), with = loss("with", "one_bit"),
+               without = loss("without", "{name: one_bit, feedback: false}");
+  EXPECT_LT(with, 1.5 * dense + 0.02);
+  EXPECT_GT(without, 1.5 * with) << "dense " << dense << ", with " << with;
+}
+
+// Law: rows · (outputs + inputs to every server) words in place of the product, and what it learns is the same.
+TEST_F(CodedServersJob, FactorsOfDenseLayersAreMultipliedOnTheServers) {
+  const auto train = [&](const std::string& name, const std::string& how, const char* batch) {
+    return run(name, how, {"model.hidden=[64]", std::string("data.batch=") + batch, "train.epochs=1"});
+  };
+  const auto dense = train("dense", "strategy: async", "8"),
+             sent = train("sent", "strategy: async, codec: factors", "8");
+  EXPECT_NEAR(sent.summary.loss, dense.summary.loss, 1e-5);
+  EXPECT_EQ(counter(sent, 0, "sent_by_factors"), 2 * 13) << "of both layers, in every step";
+  EXPECT_EQ(counter(sent, 0, "coded_bytes"), 103.0 * (64 + 2 * 784 + 10 + 64) * 4)
+      << "rows of all samples; the second layer lies on one server";
+  const double saved = counter(sent, 0, "decoded_bytes") - counter(sent, 0, "coded_bytes");
+  EXPECT_EQ(counter(sent, 0, "client.bytes_out"), counter(dense, 0, "client.bytes_out") - saved);
+  const auto many = train("many", "strategy: async, codec: factors", "64");
+  EXPECT_FALSE(many.summary.ranks.at(0).counters.contains("sent_by_factors")) << "control: of many rows the product";
+  EXPECT_NEAR(train("adam", "workers: 2, strategy: project_adam", "16").summary.loss, dense.summary.loss, 0.3);
+  EXPECT_NEAR(train("poseidon", "workers: 2, strategy: poseidon", "16").summary.loss,
+              train("sync", "workers: 2, strategy: sync_server", "16").summary.loss, 1e-5);
+}
+
+TEST_F(CodedServersJob, AreRefusedWithWhatWasExpected) {
+  for (const char* codec : {"power_sgd", "auto"}) {
+    try {
+      static_cast<void>(job("refused", std::string("strategy: async, codec: ") + codec));
+      ADD_FAILURE() << codec;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("form servers decode"), std::string::npos) << error.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace starling::train
