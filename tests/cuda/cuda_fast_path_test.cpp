@@ -3,11 +3,11 @@
 #include "cuda/cuda_testing.h"
 #include "starling/kernels/eager.h"
 #include "starling/ops/def/apply.h"
-#include "starling/ops/def/embedding.h"
-#include "starling/ops/def/fused.h"
+#include "starling/ops/def/attrs/embedding.h"
+#include "starling/ops/def/attrs/fused.h"
+#include "starling/ops/def/attrs/rnn.h"
+#include "starling/ops/def/attrs/shape_ops.h"
 #include "starling/ops/def/registry.h"
-#include "starling/ops/def/rnn.h"
-#include "starling/ops/def/shape_ops.h"
 
 namespace starling::testing {
 namespace {

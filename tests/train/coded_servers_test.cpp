@@ -72,7 +72,7 @@ TEST_F(CodedServersJob, SendExactlyHalfOfTheBytesInSixteenBits) {
 
 // A threshold that nothing reaches: the weights stay, and all gradients reach the servers when the worker settles, as
 // with n_push beyond the end. A run that goes on from that checkpoint does the same once more.
-TEST_F(CodedServersJob, WhatIsNotSentIsInCheckpoints) {
+TEST_F(CodedServersJob, CheckpointsHoldGradientsThatWereNotSent) {
   const auto hashes = [&](const std::string& folder, const std::string& how) {
     std::vector<std::string> found;
     for (const char* epochs : {"train.epochs=1", "train.epochs=2"})

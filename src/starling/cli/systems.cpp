@@ -131,9 +131,9 @@ constexpr System kSystems[] = {
      .title = "Poseidon",
      .known_for =
          "wait-free backpropagation; sufficient factors where they are cheaper than the server (hybrid communication)",
-     .here = "for every dense layer its gradient or its factors, to servers that multiply them (poseidon, by bytes), "
-             "or among "
-             "workers with wait-free backpropagation, by what was measured (codec: auto of allreduce)",
+     .here =
+         "for every dense layer its gradient or its factors, to servers that multiply them (poseidon: whichever "
+         "has fewer bytes), or among workers with wait-free backpropagation (codec: auto of allreduce: as measured)",
      .missing = "pushes that begin while the backward pass goes on",
      .proof = "CodedServersJob.FactorsOfDenseLayersAreMultipliedOnTheServers",
      .command = "starling train examples/systems/poseidon.yaml"},
@@ -141,8 +141,7 @@ constexpr System kSystems[] = {
      .title = "Project Adam",
      .known_for = "threads that write shared weights without locks; epochs that end with 75 % of the replicas",
      .here = "errors and inputs of dense layers sent to asynchronous servers in place of gradients (project_adam); "
-             "lock-free "
-             "threads on one set of weights (hogwild); epochs that end with 75 % of the replicas "
+             "lock-free threads on one set of weights (hogwild); epochs that end with 75 % of the replicas "
              "(strategy=backup_workers, quorum=0.75)",
      .missing = "these three in one job; replicas that are cut over machines",
      .proof = "CodedServersJob.FactorsOfDenseLayersAreMultipliedOnTheServers",

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "starling/base/glob.h"
+#include "starling/base/file/glob.h"
 
 namespace starling::dist {
 

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "starling/base/error.h"
-#include "starling/base/glob.h"
+#include "starling/base/file/glob.h"
 #include "starling/dist/comm/probe.h"
 #include "starling/graph/rewriter.h"
 #include "starling/ops/api/creation.h"

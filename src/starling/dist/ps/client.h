@@ -71,7 +71,7 @@ class Client {
   Ticket push(std::size_t tensor, const Tensor& gradient, const PushOptions& options, CodedPushes& codec);
   // The gradient errorsᵀ·inputs of a matrix of which every key has whole rows, by its factors.
   Ticket push_factors(std::size_t tensor, const Tensor& errors, const Tensor& inputs, const PushOptions& options);
-  // All that the codec keeps of a tensor, as it is.
+  // Residual that the codec keeps of a tensor, as it is.
   Ticket push_kept(std::size_t tensor, const PushOptions& options, CodedPushes& codec);
   // Writes weights read at this clock into `into` (contiguous, on the CPU). Pieces may have different versions.
   Ticket pull(std::size_t tensor, const Tensor& into, std::int64_t clock = 0);

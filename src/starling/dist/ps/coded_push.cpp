@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "starling/base/bytes.h"
-#include "starling/base/crc32c.h"
 #include "starling/base/error.h"
+#include "starling/base/hash/crc32c.h"
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/matmul.h"
 #include "starling/ops/def/apply.h"
@@ -112,8 +112,8 @@ CodedPushes::CodedPushes(PushCodec codec, KeyTable keys)
     const TensorType type = keys_.type_of(key);
     Piece piece{.coded = codec_.codes(keys_.tensors()[key.tensor], type)};
     if (piece.coded) {
-      kinds_ = codec_.codec().states(type.shape);
-      for (const CodecState& state : kinds_) {
+      piece.kinds = codec_.codec().states(type.shape);
+      for (const CodecState& state : piece.kinds) {
         piece.states.push_back(zeros(state.shape));
         if (state.begin)
           state.begin({piece.states.back().data<float>(), static_cast<std::size_t>(state.shape.numel())});
@@ -159,7 +159,7 @@ Bytes CodedPushes::release(const Key& key) {
   Piece& piece = pieces_[key.id];
   const Tensor kept = piece.states[0];
   for (std::size_t s = 0; s < piece.states.size(); ++s) {
-    if (!kinds_[s].shared) piece.states[s] = zeros(piece.states[s].shape());
+    if (!piece.kinds[s].shared) piece.states[s] = zeros(piece.states[s].shape());
   }
   piece.fresh = 0;
   return share(kept);

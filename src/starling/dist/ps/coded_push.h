@@ -41,7 +41,7 @@ class PushCodec {
 
 // True if servers decode the form of this codec; `none` has one, too.
 bool can_be_pushed(const CodecChoice& choice);
-std::string pushable_codecs();  // their names, for messages
+std::string pushable_codecs();  // names, for messages
 
 // Gradients of one worker in the form of a codec, key by key, and what has not been sent of each yet.
 class CodedPushes {
@@ -70,6 +70,7 @@ class CodedPushes {
  private:
   struct Piece {
     bool coded = false;
+    std::vector<CodecState> kinds{};  // of states
     std::vector<Tensor> states{};
     std::int64_t pushes = 0, fresh = 0;  // fresh: since the last release
     double kept = 0, given = 0;          // squares, when last looked at
@@ -78,9 +79,8 @@ class CodedPushes {
 
   PushCodec codec_;
   KeyTable keys_;
-  std::vector<CodecState> kinds_;  // of states
-  std::vector<Piece> pieces_;      // by key
-  std::vector<Traffic> traffic_;   // by tensor
+  std::vector<Piece> pieces_;     // by key
+  std::vector<Traffic> traffic_;  // by tensor
 };
 
 }  // namespace starling::dist::ps

@@ -72,12 +72,14 @@ void LeaderService::begin(const RunStart& start) {
 void LeaderService::serve() {
   const ThreadScope alone(1);
   ps::Socket* const sockets[] = {socket_.get()};
-  auto looked = Clock::now();
   while (!stop_) {
+    const auto begin = Clock::now();
     wire_->wait(sockets, waiting_.empty() ? 50ms : 1ms);
     // Time in which this process was stopped is nobody's silence: the others may have been stopped with it.
-    const auto gap = Clock::now() - std::exchange(looked, Clock::now());
-    for (auto& heard : heard_) heard += gap > kStopped && heard != Clock::time_point{} ? gap : 0ns;
+    const auto now = Clock::now();
+    const auto gap = now - begin;
+    for (auto& heard : heard_)
+      heard = gap > kStopped && heard != Clock::time_point{} ? std::min(heard + gap, now) : heard;
     std::string peer;
     while (auto message = socket_->receive(&peer)) take(*message, peer);
     answer_waiting();

@@ -9,7 +9,7 @@
 #include "dist/ps/ps_testing.h"
 #include "dist/rank_processes.h"
 #include "starling/dist/comm/threads/threads_comm.h"
-#include "starling/dist/strategy/server_worker.h"
+#include "starling/dist/strategy/servers/server_worker.h"
 #include "starling/ops/api/creation.h"
 
 namespace starling::dist::ps {

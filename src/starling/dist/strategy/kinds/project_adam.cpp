@@ -1,4 +1,4 @@
-#include "starling/dist/strategy/server_rule.h"
+#include "starling/dist/strategy/servers/server_rule.h"
 
 namespace starling::dist {
 namespace {

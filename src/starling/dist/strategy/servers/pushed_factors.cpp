@@ -7,8 +7,8 @@
 #include "starling/dist/strategy/gradient_slots.h"
 #include "starling/graph/rewriter.h"
 #include "starling/ops/api/creation.h"
+#include "starling/ops/def/attrs/state.h"
 #include "starling/ops/def/registry.h"
-#include "starling/ops/def/state.h"
 
 namespace starling::dist {
 namespace {
