@@ -7,6 +7,7 @@
 #include "bind.h"
 #include "convert.h"
 #include "held.h"
+#include "history_lines.h"
 #include "interruptible.h"
 #include "starling/autograd/custom_function.h"
 #include "starling/autograd/recompute.h"
@@ -103,19 +104,21 @@ void bind_autograd(nb::module_& m) {
         const std::vector<Tensor> of = to_tensors(outputs), by = to_tensors(inputs);
         expect_floats(of, "gradients");
         expect_floats(by, "gradients");
-        return tuple_of(without_gil([&] { return gradients(of, by, given_seeds, {create_graph, allow_unused}); }));
+        const auto pass = [&] { return gradients(of, by, given_seeds, {create_graph, allow_unused}); };
+        return tuple_of(naming_lines(of, [&] { return without_gil(pass); }));
       },
       nb::arg("outputs"), nb::arg("inputs"), nb::arg("seeds") = nb::none(), nb::arg("create_graph") = false,
       nb::arg("allow_unused") = false, "Gradients of the outputs' sum by the inputs; .grad is not touched.");
   m.def("_value_and_grad", [](nb::object f, nb::handle inputs) {
-    const auto of = value_and_grad_all([f = held(std::move(f))](std::span<const Tensor> in) -> Tensor {
+    Tensor result;
+    const auto of = value_and_grad_all([&result, f = held(std::move(f))](std::span<const Tensor> in) -> Tensor {
       TensorList out = called(f, in);
       check(out.size() == 1, "[grad] expected a function of one result, got {}", out.size());
-      return out[0];
+      return result = out[0];
     });
     const std::vector<Tensor> by = to_tensors(inputs);
     expect_floats(by, "grad");
-    const auto [value, grads] = without_gil([&] { return of(by); });
+    const auto [value, grads] = naming_lines({&result, 1}, [&] { return without_gil([&] { return of(by); }); });
     expect_floats({value}, "grad");
     return nb::make_tuple(value, tuple_of(grads));
   });
@@ -124,9 +127,11 @@ void bind_autograd(nb::module_& m) {
     expect_floats(by, "vjp");
     const auto function = [f = held(std::move(f))](std::span<const Tensor> in) { return called(f, in); };
     const Vjp made = without_gil([&] { return vjp(function, by); });
-    const auto pullback = nb::cpp_function([pull = made.pullback](nb::args given) {
+    const std::vector<Tensor> results(made.outputs.begin(), made.outputs.end());
+    const auto pullback = nb::cpp_function([pull = made.pullback, of = results](nb::args given) {
       const std::vector<Tensor> cotangents = to_tensors(given);
-      return tuple_of(without_gil([&] { return pull(cotangents); }));
+      const auto pass = [&] { return pull(cotangents); };
+      return tuple_of(naming_lines(of, [&] { return without_gil(pass); }));
     });
     return nb::make_tuple(to_python(made.outputs), pullback);
   });

@@ -9,12 +9,14 @@
 
 #include "bind.h"
 #include "convert.h"
+#include "error_lines.h"
 #include "held.h"
 #include "interruptible.h"
 #include "ranks.h"
 #include "starling/base/error.h"
 #include "starling/graph/printer.h"
 #include "starling/ops/def/apply.h"
+#include "traced_lines.h"
 
 namespace starling::python {
 namespace {
@@ -24,7 +26,9 @@ class PyProgram {
  public:
   PyProgram(nb::object f, CompileOptions options, PyStrategy ranks)
       : ranks_(std::move(ranks)),
-        function_([f = held(std::move(f))](std::span<const Tensor> in) { return traced(f, in); }, std::move(options)) {}
+        function_([this, f = held(std::move(f))](std::span<const Tensor> in) { return traced(f, in); },
+                  std::move(options)) {}
+  PyProgram(const PyProgram&) = delete;
 
   nb::list call(nb::handle arguments) {
     std::vector<Tensor> in;
@@ -37,7 +41,11 @@ class PyProgram {
     // Calls of several threads follow one another, from the first, which traces. Whoever waits does so without the GIL.
     const auto run = [&] {
       const std::scoped_lock turn(mutex_);
-      return ranks_.comm ? function_.call(in, {rows_of_all(ranks_, own_rows(in))}) : function_.call(in);
+      try {
+        return ranks_.comm ? function_.call(in, {rows_of_all(ranks_, own_rows(in))}) : function_.call(in);
+      } catch (...) {
+        rethrow_with_lines(std::current_exception(), [&](std::string_view op) { return lines_.of(op); });
+      }
     };
     const TensorList out = without_gil(run, ranks_.comm ? ranks_.comm.get() : comm_of_thread());
     nb::list results;
@@ -54,8 +62,9 @@ class PyProgram {
   }
 
  private:
-  static TensorList traced(const Held& f, std::span<const Tensor> in) {
+  TensorList traced(const Held& f, std::span<const Tensor> in) {
     const nb::gil_scoped_acquire gil;
+    const NotesLines noting(lines_);
     nb::list arguments;
     for (const auto& tensor : in) arguments.append(tensor);
     TensorList out;
@@ -72,6 +81,7 @@ class PyProgram {
 
   PyStrategy ranks_;            // of a global program; without a communicator: one rank
   std::recursive_mutex mutex_;  // a function that calls itself is refused by the library, not by a deadlock
+  TracedLines lines_;           // for errors of what was traced
   CompiledFunction function_;
 };
 

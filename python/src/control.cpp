@@ -6,6 +6,7 @@
 #include "convert.h"
 #include "held.h"
 #include "interruptible.h"
+#include "traced_lines.h"
 
 // Control flow over flat lists of tensors; starling/control.py gives them structure.
 namespace starling::python {
@@ -26,6 +27,7 @@ TensorList flat(nb::handle given) {
 Branch branch(nb::object f) {
   return [f = held(std::move(f))] {
     const nb::gil_scoped_acquire gil;
+    const NotesLines noting;
     return flat((*f)());
   };
 }
@@ -33,10 +35,12 @@ Branch branch(nb::object f) {
 TensorList looped(nb::object condition, nb::object body, nb::handle state, std::int64_t max_trips) {
   const auto holds = [f = held(std::move(condition))](const TensorList& now) {
     const nb::gil_scoped_acquire gil;
+    const NotesLines noting;
     return to_tensor((*f)(list_of(now)));
   };
   const auto next = [f = held(std::move(body))](const TensorList& now) {
     const nb::gil_scoped_acquire gil;
+    const NotesLines noting;
     return flat((*f)(list_of(now)));
   };
   const TensorList first = flat(state);
@@ -46,6 +50,7 @@ TensorList looped(nb::object condition, nb::object body, nb::handle state, std::
 std::pair<TensorList, TensorList> scanned(nb::object body, nb::handle carry, nb::handle xs) {
   const auto one = [f = held(std::move(body))](const TensorList& now, const TensorList& x) {
     const nb::gil_scoped_acquire gil;
+    const NotesLines noting;
     const nb::object both = (*f)(list_of(now), list_of(x));
     return std::pair{flat(both[0]), flat(both[1])};
   };

@@ -106,13 +106,13 @@ Tensor integers(const std::vector<std::int64_t>& bits, const Shape& shape, DType
 
 constexpr double kExact = 9007199254740992.0;  // up to here every integer is a double
 
-Tensor number_tensor(nb::handle given, DType dtype) {
-  if (!is_integer(dtype)) return full({}, scalar_value(given), dtype);
+Tensor number_tensor(nb::handle given, DType dtype, const Shape& shape = {}) {
+  if (!is_integer(dtype)) return full(shape, scalar_value(given), dtype);
   const std::int64_t bits = bits_in(given, dtype);
   const bool exact = bits >= 0 && static_cast<double>(bits) < kExact;
   if (exact || (bits < 0 && dtype != DType::u64 && static_cast<double>(bits) > -kExact))
-    return full({}, static_cast<double>(bits), dtype);
-  return integers({bits}, {}, dtype);
+    return full(shape, static_cast<double>(bits), dtype);
+  return integers(std::vector<std::int64_t>(static_cast<std::size_t>(shape.numel()), bits), shape, dtype);
 }
 
 // Nested lists: sizes and leaves, row by row.
@@ -223,6 +223,15 @@ bool convertible(nb::handle given) {
   return nb::isinstance<Tensor>(given) || is_number(given) || nb::isinstance<nb::list>(given) ||
          nb::isinstance<nb::tuple>(given) || nb::hasattr(given, "__dlpack__") || nb::hasattr(given, "__array__") ||
          PyObject_CheckBuffer(given.ptr());
+}
+
+Tensor tensor_of_one(const Shape& shape, nb::handle value, DType dtype) {
+  if (is_number(value)) return number_tensor(value, dtype, shape);
+  // Scalars of NumPy and tensors of one element, as Python's numbers.
+  const bool whole = is_integer(dtype) && PyIndex_Check(value.ptr());
+  const nb::object number = nb::steal(whole ? PyNumber_Index(value.ptr()) : PyNumber_Float(value.ptr()));
+  if (!number.is_valid()) throw nb::python_error();
+  return number_tensor(number, dtype, shape);
 }
 
 Tensor to_tensor(nb::handle given, std::optional<DType> dtype, bool share) {

@@ -32,6 +32,8 @@ Tensor to_tensor(nb::handle given, std::optional<DType> dtype = std::nullopt, bo
 // A number beside a tensor takes its dtype, and an integer that it does not have is an OverflowError; a float beside
 // integers is f32. `compared`: such an integer is compared as it is.
 Tensor to_tensor_beside(nb::handle given, const Tensor& other, bool compared = false);
+// A tensor of one number, NumPy's scalars included; OverflowError where the dtype does not have it.
+Tensor tensor_of_one(const Shape& shape, nb::handle value, DType dtype);
 bool convertible(nb::handle given);  // whether to_tensor() has a chance
 
 // Any iterable of tensors.
@@ -48,6 +50,7 @@ nb::object attr_value(const Attrs& attrs, const AttrField& field);
 void set_attrs(Attrs& attrs, nb::kwargs keywords, const std::string& who);
 template <class T>
 T attrs_from(nb::kwargs keywords, const char* who) {
+  if (PyDict_GET_SIZE(keywords.ptr()) == 0) return {};
   Attrs attrs{T{}};
   set_attrs(attrs, keywords, who);
   return attrs.as<T>();

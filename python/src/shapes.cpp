@@ -18,12 +18,19 @@ namespace starling::python {
 namespace {
 
 void bind_creation(nb::module_& m) {
-  const auto filled = [](const Shape& shape, double value, DType dtype, Device device) {
-    const Tensor made = full(shape, value, dtype);
+  const auto placed = [](const Tensor& made, Device device) {
     return device == made.device() ? made : to(made, device);
   };
-  m.def("full", filled, nb::arg("shape"), nb::arg("value"), nb::arg("dtype") = DType::f32, nb::arg("device") = kCpu,
-        "A tensor of one value.");
+  const auto filled = [=](const Shape& shape, double value, DType dtype, Device device) {
+    return placed(full(shape, value, dtype), device);
+  };
+  m.def(
+      "full",
+      [=](const Shape& shape, nb::handle value, DType dtype, Device device) {
+        return placed(tensor_of_one(shape, value, dtype), device);
+      },
+      nb::arg("shape"), nb::arg("value"), nb::arg("dtype") = DType::f32, nb::arg("device") = kCpu,
+      "A tensor of one value.");
   m.def(
       "zeros", [=](const Shape& shape, DType dtype, Device device) { return filled(shape, 0, dtype, device); },
       nb::arg("shape"), nb::arg("dtype") = DType::f32, nb::arg("device") = kCpu, "A tensor of zeros.");
@@ -45,7 +52,8 @@ void bind_creation(nb::module_& m) {
   like("zeros_like", 0);
   like("ones_like", 1);
   m.def(
-      "full_like", [](const Arg& x, double value) { return full(x.tensor.shape(), value, x.tensor.dtype()); },
+      "full_like",
+      [](const Arg& x, nb::handle value) { return tensor_of_one(x.tensor.shape(), value, x.tensor.dtype()); },
       nb::arg("x"), nb::arg("value"));
   m.def(
       "arange",

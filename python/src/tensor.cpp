@@ -8,6 +8,7 @@
 #include "convert.h"
 #include "dense.h"
 #include "held.h"
+#include "history_lines.h"
 #include "interruptible.h"
 #include "starling/ops/api/binary.h"
 #include "starling/ops/api/creation.h"
@@ -114,7 +115,8 @@ void bind_gradients(nb::class_<Tensor>& tensor) {
           "backward",
           [](const Tensor& self, std::optional<Tensor> gradient) {
             expect_floats({self}, "backward");
-            without_gil([&] { gradient ? self.backward(*gradient) : self.backward(); });
+            const auto pass = [&] { gradient ? self.backward(*gradient) : self.backward(); };
+            naming_lines({&self, 1}, [&] { without_gil(pass); });
           },
           nb::arg("gradient") = nb::none(), "Adds gradients to the .grad of every leaf that this tensor depends on.")
       .def("detach", &Tensor::detach, "The same memory without history.")
@@ -133,6 +135,8 @@ void bind_gradients(nb::class_<Tensor>& tensor) {
 }  // namespace
 
 void bind_tensor(nb::module_& m) {
+  // A function whose first argument is the object that it is looked up on, without a call of Python in between.
+  m.def("_as_method", [](nb::handle function) { return nb::steal(PyInstanceMethod_New(function.ptr())); });
   nb::class_<HookHandle>(m, "HookHandle").def("remove", &HookHandle::remove);
   nb::class_<Tensor> tensor(m, "Tensor", nb::is_weak_referenceable(), "An n-dimensional array with gradients.");
   forget_objects_that_end(tensor);

@@ -12,6 +12,7 @@ namespace starling::python {
 
 namespace nb = nanobind;
 
+void note_history(const Tensor& made);                     // history_lines.h
 PyObject* known_object(const TensorImpl* impl);            // borrowed; null: none is alive
 void note_object(const TensorImpl* impl, PyObject* made);  // `made` holds the tensor
 void forget_objects_that_end(nb::handle type);             // once, for the class of tensors
@@ -29,7 +30,11 @@ struct type_caster<starling::Tensor> : type_caster_base<starling::Tensor> {
       return value ? from_cpp(*value, rv_policy::copy, cleanup) : none().release();
     } else {
       const starling::TensorImpl* const impl = value.impl();
-      if (PyObject* known = starling::python::known_object(impl)) return handle(known).inc_ref();
+      // A tensor that nobody else holds has no object yet.
+      const bool fresh = impl && impl->use_count() == 1;
+      PyObject* const known = fresh ? nullptr : starling::python::known_object(impl);
+      if (known) return handle(known).inc_ref();
+      if (impl && impl->extra) starling::python::note_history(value);
       constexpr bool moves = !std::is_lvalue_reference_v<T> && !std::is_const_v<std::remove_reference_t<T>>;
       rv_policy policy = rv_policy::copy;
       if (moves) policy = rv_policy::move;

@@ -17,15 +17,6 @@ sum swapaxes take tan tanh tile topk transpose tril triu trunc unbind unsqueeze 
 """.split()
 
 
-def _method(function: Any) -> Callable[..., Any]:
-    def method(self: Tensor, *arguments: Any, **keywords: Any) -> Any:
-        return function(self, *arguments, **keywords)
-
-    method.__name__ = function.__name__
-    method.__doc__ = function.__doc__
-    return method
-
-
 def _reshape(self: Tensor, *shape: Any) -> Tensor:
     """The same elements in another shape: x.reshape(2, -1), x.reshape((2, -1))."""
     return _starling.reshape(self, shape[0] if len(shape) == 1 else shape)
@@ -156,7 +147,7 @@ def _unpickle(array: Any, dtype: Any, requires_grad: bool) -> Tensor:
 
 
 for _name in _METHODS:
-    setattr(Tensor, _name, _method(getattr(_starling, _name)))
+    setattr(Tensor, _name, _starling._as_method(getattr(_starling, _name)))
 Tensor.reshape = Tensor.view = _reshape
 Tensor.permute = _permute
 Tensor.transpose = _transpose

@@ -3,6 +3,7 @@
 import gc
 import os
 import sys
+import time
 
 import pytest
 
@@ -23,3 +24,16 @@ def blocks():
     """Small pieces of memory that Python objects lie in."""
     gc.collect()
     return sys.getallocatedblocks()
+
+
+def threads():
+    """Threads of this process, the library's included."""
+    return len(os.listdir("/proc/self/task"))
+
+
+def settled(count, expected, seconds=20):
+    """The count, once it is no more than expected or the time is over: what was told to end may still be ending."""
+    until = time.monotonic() + seconds
+    while (now := count()) > expected and time.monotonic() < until:
+        time.sleep(0.02)
+    return now

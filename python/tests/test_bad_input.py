@@ -104,6 +104,30 @@ def test_numbers_that_a_dtype_does_not_have_are_overflows(values, dtype):
         sl.tensor(values, dtype)
 
 
+@pytest.mark.parametrize("values, dtype", BEYOND, ids=lambda given: str(given))
+def test_full_refuses_numbers_that_its_dtype_does_not_have(values, dtype):
+    while isinstance(values, list):
+        values = values[-1]
+    like = sl.zeros((2,), dtype)
+    scalars = [values, np.float64(values)] + [np.int64(values)] * (isinstance(values, int) and -(1 << 63) <= values < 1 << 63)
+    for value in scalars:
+        for make in (lambda: sl.full((2,), value, dtype), lambda: sl.full_like(like, value)):
+            with pytest.raises(OverflowError, match=rf"expected a number that {dtype} has, got"):
+                make()
+
+
+def test_full_keeps_integers_to_the_bit():
+    odd = (1 << 53) + 1
+    assert sl.full((2,), odd, "i64").tolist() == [odd] * 2 and sl.full((), (1 << 64) - 1, "u64").item() == (1 << 64) - 1
+    assert sl.full((2, 1), np.int64(-odd), "i64").tolist() == [[-odd]] * 2 and sl.full_like(sl.ones(2, "i64"), odd).tolist() == [odd] * 2
+    assert sl.full((0,), odd, "i64").shape == (0,) and sl.full((2,), 2.9, "i32").tolist() == [2, 2]
+    assert sl.full((2,), np.float32(0.5)).tolist() == [0.5] * 2 and sl.full((2,), True, "bool").tolist() == [True] * 2
+    assert sl.compile(lambda x: x + sl.full((2,), odd, "i64"))(np.array([0, 1])).tolist() == [odd, odd + 1]
+    for wrong in (None, "1", [1], object()):
+        with pytest.raises(TypeError):
+            sl.full((2,), wrong, "u8")
+
+
 def test_what_is_no_number_is_no_integer():
     for dtype in ("i64", "i32", "u8", "u64"):
         for given in (float("nan"), [1.0, float("nan")]):

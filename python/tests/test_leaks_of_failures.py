@@ -1,13 +1,14 @@
 """What fails leaves nothing behind: interrupts, exceptions in code of the user's, odd arrays, workers that die."""
 
 import gc
+import multiprocessing
 import os
 
 import numpy as np
 import pytest
 
 import starling as sl
-from memory import SANITIZED, blocks, resident
+from memory import SANITIZED, blocks, resident, settled, threads
 from ranks import run_script
 
 X, Y = np.ones((8, 4), np.float32), np.arange(8) % 2
@@ -109,9 +110,9 @@ def test_exceptions_leave_nothing(kind):
         gc.collect()
 
     repeated(rounds // 4)
-    memory, objects, threads = resident(), blocks(), len(os.listdir("/proc/self/task"))
+    memory, objects, running = resident(), blocks(), threads()
     repeated(rounds)
-    assert len(os.listdir("/proc/self/task")) <= threads
+    assert settled(threads, running) <= running
     assert blocks() - objects < 40 * rounds, (blocks() - objects) / rounds  # the arguments of one exception alone are more
     assert resident() - memory < 12 << 20
 
@@ -137,8 +138,8 @@ INTERRUPTED = """
     import numpy as np
     X, Y = np.ones((64, 4), np.float32), np.zeros(64, np.int64)
     def interrupted(act):
-        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
         try:
+            threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
             act()
         except KeyboardInterrupt:
             return True
@@ -177,16 +178,9 @@ def test_workers_that_die_leave_nothing():
                 list(sl.data.Loader(Dies(), batch=2, shuffle=False, workers=2, processes=True))
         gc.collect()
 
-    def held():
-        return len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task")), len(children())
-
-    def children():
-        import multiprocessing
-
-        return multiprocessing.active_children()
-
+    counts = (lambda: len(os.listdir("/proc/self/fd")), threads, lambda: len(multiprocessing.active_children()))
     die(2)
-    before, objects = held(), blocks()
+    before, objects = [count() for count in counts], blocks()
     die(8)
-    assert all(now <= then for now, then in zip(held(), before)), (held(), before)  # files, threads, processes
+    assert all(settled(count, then) <= then for count, then in zip(counts, before))
     assert blocks() - objects < 800

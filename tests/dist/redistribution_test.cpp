@@ -64,13 +64,13 @@ graph::Graph assignment(const Shape& shape, Layout from, Layout to, bool also_wh
   return graph::parse_graph(text);
 }
 
-struct Moved {
+struct MovedTensor {
   std::vector<Tensor> made;  // by rank
   std::int64_t bytes = 0;    // sent by all ranks
 };
 
-Moved moved(const Shape& shape, Layout from, Layout to, int ranks, bool also_whole = false) {
-  Moved moved{.made = std::vector<Tensor>(static_cast<std::size_t>(ranks))};
+MovedTensor moved(const Shape& shape, Layout from, Layout to, int ranks, bool also_whole = false) {
+  MovedTensor moved{.made = std::vector<Tensor>(static_cast<std::size_t>(ranks))};
   const Tensor whole = numbers(shape);
   const auto comms = make_thread_comms(ranks, {.deadline = std::chrono::seconds(30)});
   run_ranks(comms, [&](Comm& comm) {
@@ -92,7 +92,7 @@ Moved moved(const Shape& shape, Layout from, Layout to, int ranks, bool also_who
   return moved;
 }
 
-void expect_whole(const Moved& moved, const Shape& shape, Layout layout) {
+void expect_whole(const MovedTensor& moved, const Shape& shape, Layout layout) {
   const Tensor whole = numbers(shape);
   const int ranks = static_cast<int>(moved.made.size());
   Tensor sum = mul(whole, 0.0);
@@ -124,7 +124,7 @@ TEST_P(Redistribution, MakesEveryLayoutFromEveryOtherAndSendsWhatTheTableSays) {
   for (const Layout from : kLayouts) {
     for (const Layout to : kLayouts) {
       SCOPED_TRACE(to_string(from) + " to " + to_string(to));
-      const Moved some = moved(shape(), from, to, ranks());
+      const MovedTensor some = moved(shape(), from, to, ranks());
       expect_whole(some, shape(), to);
       EXPECT_EQ(some.bytes, bytes(from, to));
     }
@@ -137,7 +137,7 @@ TEST_P(Redistribution, AnotherSplitSendsAPthOfAGather) {
   const Layout rows = Layout::split(0), columns = Layout::split(1);
   const std::int64_t whole = 8 * shape().numel();
   EXPECT_LT(moved(shape(), rows, columns, ranks()).bytes, whole);
-  const Moved control = moved(shape(), rows, columns, ranks(), true);
+  const MovedTensor control = moved(shape(), rows, columns, ranks(), true);
   expect_whole(control, shape(), columns);
   EXPECT_EQ(control.bytes, (ranks() - 1) * whole);
   if (std::get<1>(GetParam())) {

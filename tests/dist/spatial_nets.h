@@ -82,8 +82,8 @@ inline OnRanks on_rank(Comm& comm, const Picture& picture, DType dtype, const st
 
 // Ops of the step that take whole operands, as `starling inspect layout` tells them.
 inline std::string fallbacks(const Picture& picture, const std::vector<MeshAxis>& mesh,
-                             const dist::LayoutChoice& layout = {.preset = "spatial"}) {
-  Made made(picture, DType::f32);
+                             const dist::LayoutChoice& layout = {.preset = "spatial"}, DType dtype = DType::f32) {
+  Made made(picture, dtype);
   const auto step = [&](std::span<const Tensor> in) { return made.gradients_of(in[0]); };
   const graph::Graph traced = graph::trace(step, std::span<const Tensor>(&made.x, 1)).graph;
   const dist::StatePlan plan({mesh}, layout, 0, MeshShape(mesh).ranks());

@@ -3,7 +3,9 @@
 #include <random>
 
 #include "dist/spatial_nets.h"
+#include "starling/graph/control/control.h"
 #include "starling/nn/normalize.h"
+#include "starling/ops/api/activation.h"
 
 namespace starling::spatial_nets {
 namespace {
@@ -161,6 +163,72 @@ TEST_P(Spatial, GradientsAreThoseOfOneProcess) {
 TEST(SpatialLaws, NothingElseFallsBackToWhole) {
   for (const Picture& picture : kPictures) EXPECT_EQ(fallbacks(picture, along_model(2)), "") << picture;
   EXPECT_EQ(fallbacks(kPictures[std::size(kPictures) - 1], along_model(4)), "conv2d conv2d_backward_weight ");
+}
+
+// Bodies that take a picture: what they do with some of its rows is unknown.
+class Branching : public nn::Module {
+ protected:
+  Tensor forward(const Tensor& x) override {
+    return cond(
+        greater(sum(x), -1e9), [&] { return TensorList{mul(x, tanh(x))}; }, [&] { return TensorList{mul(x, 2.0)}; })[0];
+  }
+};
+
+class Looping : public nn::Module {
+ protected:
+  Tensor forward(const Tensor& x) override {
+    const auto body = [&](const TensorList& carry, const TensorList& factor) {
+      const Tensor next = tanh(mul(carry[0], factor[0]));
+      return std::pair{TensorList{next}, TensorList{next}};
+    };
+    return scan(body, {x}, {cast(arange(1, 4), x.dtype())}).first[0];
+  }
+};
+
+template <class Body>
+Picture around(const std::string& name) {
+  return {name, {2, 2, 11, 5}, [] {
+            return Sequential()
+                .add("a", Conv2d({.in = 2, .out = 3, .padding = 1}))
+                .add("b", Body())
+                .add("c", Conv2d({.in = 3, .out = 2, .padding = 1}));
+          }};
+}
+
+TEST(SpatialLaws, BodiesOfControlFlowTakeTheWholePicture) {
+  const Picture branching = around<Branching>("branching"), looping = around<Looping>("looping");
+  for (const int ranks : {2, 3}) {
+    expect_like_one(branching, along_model(ranks));
+    expect_like_one(looping, along_model(ranks));
+  }
+  EXPECT_NE(fallbacks(branching, along_model(2)).find("cond "), std::string::npos);
+  EXPECT_NE(fallbacks(looping, along_model(2)), "");
+}
+
+// Statistics of a norm alone, as they are after one call: of two samples whose means differ.
+const Picture kNorm = {
+    "norm", {2, 2, 4, 1}, [] { return Sequential().add("a", nn::BatchNorm2d({.channels = 2, .momentum = 1})); }};
+
+// Along `data`, too, and for halves as for f32: means of each worker's own would be far off.
+TEST(SpatialLaws, StatisticsOfNormsAreThoseOfTheWholeBatchForEveryType) {
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    const TensorList one = alone(kNorm, dtype);
+    const auto buffers = [&](const TensorList& all) {
+      TensorList found;
+      for (std::size_t i = 3; i < all.size(); ++i) found.push_back(all[i]);
+      return found;
+    };
+    ASSERT_GE(one.size(), 5U) << "two gradients, the loss and the running statistics";
+    for (const OnRanks& some : on_threads(kNorm, dtype, {{"data", 2}, {"model", 2}}))
+      EXPECT_LT(parallel_nets::distance(buffers(some.gradients), buffers(one)), 0.02) << name(dtype);
+  }
+}
+
+TEST(SpatialLaws, NormsOfHalvesGatherNoBands) {
+  const auto norms = std::find_if(std::begin(kPictures), std::end(kPictures),
+                                  [](const Picture& one) { return one.name == "batch_norm_and_one_mean_of_all"; });
+  for (const DType dtype : {DType::f16, DType::bf16})
+    EXPECT_EQ(fallbacks(*norms, along_model(2), {.preset = "spatial"}, dtype), "") << name(dtype);
 }
 
 // The filters of a layer without shared ones are split with the rows they belong to: no rank has them all.

@@ -5,6 +5,7 @@
 
 #include <numeric>
 
+#include "starling/base/thread/thread_context.h"
 #include "starling/nn/layers.h"
 #include "starling/ops/api/random.h"
 #include "starling/zoo/zoo.h"
@@ -85,6 +86,33 @@ TEST(DeferredWeights, PiecesOfEveryWayToBeginAreThoseOfTheWhole) {
     }
   }
   EXPECT_EQ(whole, 3 * 4) << "truncated_normal, orthogonal and sparse, whose numbers depend on each other";
+}
+
+// A rule for names comes after the network is there: no parameter gets memory for it, and the numbers are the same.
+TEST(DeferredWeights, BeginAgainByNameWithoutMemory) {
+  for (const Init& init : {Init::normal(0.5, 1), Init::orthogonal()}) {
+    const auto make = [&] {
+      auto net = std::make_shared<nn::Sequential>();
+      net->add("table", nn::Embedding({9, 5, 0.5, 4}));  // a row of zeros, which the rule draws anew
+      net->add("fc", nn::Linear({.in = 5, .out = 7}));
+      EXPECT_EQ(nn::initialise(*net, "*weight", init), 2U);
+      return net;
+    };
+    const Twice both = twice(make, 7);
+    expect_equal(both);
+    EXPECT_EQ(both.deferred, 3) << "all are still without memory after the rule";
+    EXPECT_EQ(both.made_whole, init.kind == nn::InitKind::orthogonal ? 2 : 0);
+  }
+}
+
+TEST(DeferredWeights, BelongToTheContextOfTheThread) {
+  DeferredWeights deferred;
+  {
+    const ThreadContextScope elsewhere{ThreadContext{}};
+    EXPECT_TRUE(nn::initial({3, 4}, Init::normal()).impl()->storage);
+  }
+  EXPECT_FALSE(nn::initial({3, 4}, Init::normal()).impl()->storage);
+  deferred.make_rest();
 }
 
 TEST(DeferredWeights, RowsThatBeginAsZerosDoSoInEveryPiece) {

@@ -7,6 +7,7 @@
 
 #include "starling/base/error.h"
 #include "starling/train/callbacks/checkpoints.h"
+#include "starling/train/checkpoint/checkpoint.h"
 #include "starling/train/job/job.h"
 #include "starling/train/ranks/link.h"
 #include "train/ranks_testing.h"
@@ -234,6 +235,32 @@ TEST_F(CodecCheckpoints, AnotherNumberOfRanksTakesOverWhatAllKept) {
   EXPECT_GT(size, 0.1);
   EXPECT_LT(most, 1e-4 * size);
   EXPECT_GT(moved, 0.1 * size) << "control: it went on";
+}
+
+// A sum of the other ranks' parts would pass for the whole. Control: the checkpoint that was saved is resumed.
+TEST_F(CodecCheckpoints, ThatLackARanksPartAreRefusedByAnotherNumber) {
+  const std::string codec = "{name: threshold, threshold: 1000}";
+  for (const std::string missing : {"none", "rank.0.strategy.", "rank.2.strategy."}) {
+    SCOPED_TRACE(missing);
+    RankRun first = saved("without-" + missing, 3, codec);
+    stop_after(first, 6);
+    EXPECT_TRUE(first.run()[0].result.interrupted);
+    const CheckpointFolder folder(runs_.path() / ("without-" + missing) / "checkpoints");
+    Checkpoint changed = folder.load_latest()->checkpoint;
+    const auto removed = std::erase_if(changed.tensors, [&](const auto& one) { return one.name.starts_with(missing); });
+    EXPECT_EQ(removed > 0, missing != "none");
+    ASSERT_TRUE(folder.save(changed).ok());
+    std::string said;
+    try {
+      saved("without-" + missing, 2, codec).run();
+    } catch (const Error& error) {
+      said = error.what();
+    }
+    if (missing == "none")
+      EXPECT_EQ(said, "");
+    else
+      EXPECT_NE(said.find("expected the checkpoint to hold '" + missing), std::string::npos) << said;
+  }
 }
 
 // A single rank has nobody to send to: what all kept reaches the weights.

@@ -13,6 +13,7 @@
 #include "starling/base/error.h"
 #include "starling/dist/ps/wire.h"
 #include "starling/dist/strategy/servers/server_rule.h"
+#include "starling/train/job/job_check.h"
 #include "starling/train/job/job_run.h"
 #include "starling/train/job/prepared_job.h"
 #include "starling/train/monitor/json_log.h"
@@ -298,6 +299,25 @@ TEST_F(JobRanks, EveryPresetOfAClassicSystemTrains) {
     ++presets;
   }
   EXPECT_GE(presets, 15);
+}
+
+TEST(JobLayouts, OfPicturesSayThatTheirNormsAreGlobal) {
+  const auto notes = [](const std::string& layers, const std::string& distribute) {
+    const JobCheck check = check_job(read_job(ConfigNode::parse(
+        "model: {layers: [{conv2d: {out: 4, padding: 1}}, " + layers + "{flatten: {}}, {linear: {out: 10}}]}\n" +
+            "data: {name: synthetic, batch: 32}\ndistribute: {" + distribute + "}\n",
+        "job.yaml")));
+    std::string all;
+    for (const auto& problem : check.problems) all += "problem: " + problem;
+    for (const auto& note : check.notes) all += note;
+    return all;
+  };
+  const std::string norm = "{batch_norm2d: {}}, ", told = "distribute.layout splits pictures";
+  const std::string mesh = "mesh: {data: 2, model: 2}, layout: spatial";
+  EXPECT_EQ(notes(norm, mesh).find(told), 0U) << notes(norm, mesh);
+  EXPECT_EQ(notes(norm, mesh + ", batch_norm: global"), "");
+  EXPECT_EQ(notes(norm, "mesh: {model: 2}, layout: spatial"), "") << "there are no others' rows";
+  EXPECT_EQ(notes("", mesh), "");
 }
 
 }  // namespace

@@ -19,19 +19,37 @@ namespace {
 
 constexpr std::int64_t kSamples = 103;
 
-// Weights of the model at the end of every epoch.
+// Weights of the model where the run begins, at the end of every epoch, and where it ends.
 class Weights final : public Callback {
  public:
   std::string name() const override { return "weights"; }
-  void epoch(Run& run) override {
-    seen.emplace_back();
+  void begin(Run& run) override { first = of(run); }
+  void epoch(Run& run) override { seen.push_back(of(run)); }
+  void end(Run& run) override { last = of(run); }
+  std::vector<std::vector<double>> seen;
+  std::vector<double> first, last;
+
+ private:
+  static std::vector<double> of(Run& run) {
+    std::vector<double> all;
     for (const auto& [name, tensor] : run.net().named_parameters()) {
       const auto part = tensor.to_vector();
-      seen.back().insert(seen.back().end(), part.begin(), part.end());
+      all.insert(all.end(), part.begin(), part.end());
     }
+    return all;
   }
-  std::vector<std::vector<double>> seen;
 };
+
+// Options of a run that is asked to stop in the first evaluation after this epoch.
+TrainOptions stopping_after(std::size_t epochs, const std::shared_ptr<Weights>& weights) {
+  TrainOptions how;
+  how.callbacks = {weights};
+  // Asked first between two iterations, and then before each round of portions.
+  how.stop = [epochs, weights, asked = std::make_shared<int>(0)] {
+    return weights->seen.size() == epochs && (*asked)++ >= 1;
+  };
+  return how;
+}
 
 class Sandblaster : public ::testing::Test {
  protected:
@@ -182,15 +200,48 @@ TEST_F(Sandblaster, EndsWhereNothingIsGainedAnyMore) {
   EXPECT_TRUE(result.saved);
 }
 
+// The trial point of the first search has weights whose products over four layers are beyond f32.
+TEST_F(Sandblaster, TriesAShorterStepWhereATrialPointOverflows) {
+  for (const char* procedure : {"lbfgs", "owlqn, l1: 0.0001, evaluations: 80"}) {
+    const auto result =
+        run("far", std::string("workers: 2, lr: 1.0e+13, procedure: ") + procedure, {"model.hidden=[16, 16, 16]"});
+    EXPECT_GT(counter(result, "procedure.points_refused"), 0) << procedure << ": control, some point overflows";
+    const auto all = losses("far");
+    ASSERT_FALSE(all.empty()) << procedure;
+    EXPECT_LT(all.back(), std::log(10.0)) << procedure << ": less than of a model that knows nothing";
+  }
+}
+
+TEST_F(Sandblaster, LeavesAnIterationWhenAskedToStopAndKeepsTheWeightsOfTheLastOne) {
+  for (const char* procedure : {"lbfgs", "owlqn, l1: 0.003"}) {
+    const auto weights = std::make_shared<Weights>();
+    const std::string distribute = std::string("workers: 2, procedure: ") + procedure;
+    const auto result = run(job("left", distribute), stopping_after(2, weights));
+    EXPECT_TRUE(result.stopped) << procedure;
+    EXPECT_EQ(result.summary.steps, 2) << procedure;
+    ASSERT_EQ(weights->seen.size(), 2U) << procedure;
+    EXPECT_NE(weights->seen[0], weights->seen[1]) << procedure << ": control";
+    EXPECT_EQ(weights->last, weights->seen[1]) << procedure << ": not those of a trial point";
+  }
+}
+
 TEST_F(Sandblaster, GoesOnFromItsCheckpoint) {
-  TrainOptions stopped;
-  int asked = 0;
-  stopped.stop = [&asked] { return asked++ >= 4; };
   const std::vector<std::string> resumes = {"train.resume=auto"};
-  const auto first = run(job("broken", "workers: 2", resumes), stopped);
-  EXPECT_TRUE(first.stopped);
-  const auto rest = run("broken", "workers: 2", resumes);
+  const auto before = std::make_shared<Weights>(), between = std::make_shared<Weights>();
+  EXPECT_TRUE(run(job("broken", "workers: 2", resumes), stopping_after(3, before)).stopped);
+  ASSERT_EQ(before->seen.size(), 3U);
+  // Stopped in its first evaluation: what the servers have then is what they were given.
+  EXPECT_TRUE(run(job("broken", "workers: 2", resumes), stopping_after(0, between)).stopped);
+  EXPECT_EQ(before->last, before->seen.back());
+  EXPECT_EQ(between->first, before->last);
+  EXPECT_EQ(between->last, before->last);
+  const auto after = std::make_shared<Weights>();
+  TrainOptions watched;
+  watched.callbacks = {after};
+  const auto rest = run(job("broken", "workers: 2", resumes), watched);
   EXPECT_EQ(rest.summary.steps, 6);
+  EXPECT_EQ(after->first, before->last);
+  EXPECT_NE(after->last, after->first) << "control: the rest is trained";
   const auto all = losses("broken");
   ASSERT_EQ(all.size(), 6U);
   for (std::size_t step = 1; step < all.size(); ++step) EXPECT_LT(all[step], all[step - 1]);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "starling/base/error.h"
+#include "starling/base/thread/thread_context.h"
 #include "starling/ops/api/random.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/attrs/random.h"
@@ -15,8 +16,6 @@
 
 namespace starling::nn {
 namespace {
-
-thread_local DeferredWeights* innermost_weights = nullptr;
 
 // Puts the key of an earlier time in the place of the generator's during its lifetime.
 class KeyOf {
@@ -66,12 +65,12 @@ void clear_within(const ElementRun& run, std::int64_t first, std::int64_t count,
 
 }  // namespace
 
-DeferredWeights::DeferredWeights() : outer_(std::exchange(innermost_weights, this)) {}
-DeferredWeights::~DeferredWeights() { innermost_weights = outer_; }
-DeferredWeights* DeferredWeights::innermost() { return innermost_weights; }
+DeferredWeights::DeferredWeights() : outer_(std::exchange(thread_context().weights, this)) {}
+DeferredWeights::~DeferredWeights() { thread_context().weights = outer_; }
+DeferredWeights* DeferredWeights::innermost() { return thread_context().weights; }
 
-DeferredWeights::Pause::Pause() : before_(std::exchange(innermost_weights, nullptr)) {}
-DeferredWeights::Pause::~Pause() { innermost_weights = before_; }
+DeferredWeights::Pause::Pause() : before_(std::exchange(thread_context().weights, nullptr)) {}
+DeferredWeights::Pause::~Pause() { thread_context().weights = before_; }
 
 Tensor DeferredWeights::defer(const Shape& shape, const std::optional<Draw>& draw, int sites,
                               std::function<Tensor()> whole) {
@@ -94,6 +93,17 @@ const DeferredWeights::Value& DeferredWeights::value(const Tensor& tensor) const
 void DeferredWeights::clear_row(const Tensor& matrix, std::int64_t row) {
   static_cast<void>(value(matrix));
   values_.at(matrix.impl()).zero_rows.push_back(row);
+}
+
+void DeferredWeights::begin_as(const Tensor& tensor, const Tensor& other) {
+  check(tensor.impl() != other.impl() && tensor.shape() == other.shape(),
+        "[deferred_weights] expected another deferred tensor of {}, got {}", to_string(tensor.shape()),
+        to_string(other.shape()));
+  static_cast<void>(value(tensor));
+  static_cast<void>(value(other));
+  Value begins = std::move(values_.extract(other.impl()).mapped());
+  begins.handle = tensor;
+  values_.insert_or_assign(tensor.impl(), std::move(begins));
 }
 
 // The value as initial() would have made it at the time, by the same numbers.

@@ -60,6 +60,8 @@ class DeferredWeights {
   Tensor defer(const Shape& shape, const std::optional<Draw>& draw, int sites, std::function<Tensor()> whole);
   // Row of a deferred matrix that begins as zeros.
   void clear_row(const Tensor& matrix, std::int64_t row);
+  // A deferred tensor begins as another one of its shape would have, which is let go of.
+  void begin_as(const Tensor& tensor, const Tensor& other);
 
   bool holds(const Tensor& tensor) const { return values_.contains(tensor.impl()); }  // deferred and not made yet
   // Gives a deferred tensor its memory, all of it; make_rest() those that are left.

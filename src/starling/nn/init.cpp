@@ -222,12 +222,14 @@ std::size_t initialise(Module& net, const std::string& pattern, const Init& init
   for (const auto& [name, parameter] : net.named_parameters()) {
     if (!matches(name, pattern)) continue;
     const NameScope scope("initialise " + name);  // values depend on the name, not on what else is drawn
-    if (auto* deferred = DeferredWeights::innermost(); deferred && deferred->holds(parameter))
-      deferred->make(parameter);
+    ++count;
+    if (auto* deferred = DeferredWeights::innermost(); deferred && deferred->holds(parameter)) {
+      deferred->begin_as(parameter, initial(parameter.shape(), init));
+      continue;
+    }
     const DeferredWeights::Pause now;
     const Tensor value = cast(initial(parameter.shape(), init), parameter.dtype());
     assign(parameter, to(value, parameter.device()));
-    ++count;
   }
   check(count > 0, "[initialise] expected a pattern that matches names of parameters, got '{}'", pattern);
   return count;

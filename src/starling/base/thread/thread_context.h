@@ -11,6 +11,9 @@ struct SiteTable;
 struct SourceLocation;
 class Interpreter;
 class TripScope;
+namespace nn {
+class DeferredWeights;
+}
 namespace optim {
 class DeferredState;
 }
@@ -34,6 +37,7 @@ struct ThreadContext {
   SiteTable* sites = nullptr;         // ops/def/scopes/scope.cpp: counts of calls by scope; null: the thread's own
   ReleasedNodes* released = nullptr;  // autograd/grad_node.cpp: of the history being destroyed
   const optim::DeferredState* deferred = nullptr;  // optim/deferred_state.h: the innermost
+  nn::DeferredWeights* weights = nullptr;          // nn/deferred_weights.h: the innermost; null: none, or paused
 
   // Context in which a thread made by this one begins: it works for the same rank. Scopes lie on the stack of the
   // thread that opened them and may end before the other thread does, so nothing else is handed on.

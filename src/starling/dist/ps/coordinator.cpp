@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "starling/base/error.h"
 #include "starling/dist/ps/vectors.h"
@@ -13,7 +14,9 @@ namespace {
 using V = CoordinatorVectors;
 
 constexpr double kLeastCurvature = 1e-10;
-constexpr double kDecrease = 1e-4;       // owlqn: least decrease of the loss, as a share of the slope's prediction
+constexpr double kDecrease = 1e-4;  // owlqn: least decrease of the loss, as a share of the slope's prediction
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();  // slope of a point that overflows
 constexpr double kConjugateSlope = 0.1;  // cg: directions are conjugate after exact searches only
 
 }  // namespace
@@ -134,6 +137,7 @@ bool ProcedureCoordinator::search() {
   const auto at = [&](double t) {
     evaluated = t;
     const double loss = evaluate_at(t);
+    if (!std::isfinite(loss)) return optim::LinePoint{.t = t, .loss = kInfinity, .slope = kNone};
     return optim::LinePoint{.t = t, .loss = loss, .slope = client_.dot(V::kGradient, V::kDirection)};
   };
   const double longest = std::sqrt(client_.dot(V::kDirection, V::kDirection));  // of no element is it exceeded
@@ -158,7 +162,7 @@ bool ProcedureCoordinator::search_orthant() {
   double t = first_length();
   for (int tried = 0; tried < options_.evaluations; ++tried, t /= 2) {
     const double loss = evaluate_at(t), along = client_.dot(V::kSteepest, V::kWeights) - from;
-    if (!(loss <= before - kDecrease * along)) continue;
+    if (!std::isfinite(loss) || !(loss <= before - kDecrease * along)) continue;
     client_.copy(V::kDirection, V::kWeights);
     client_.axpy(V::kDirection, -1, V::kFrom);
     length_ = 1;
@@ -177,6 +181,11 @@ bool ProcedureCoordinator::iterate() {
   const bool moved = sparse() ? search_orthant() : search();
   ++iterations_;
   return moved;
+}
+
+// Only the first evaluation of all is made before a search, where the weights stand.
+void ProcedureCoordinator::go_back() {
+  if (evaluations_ > 1) client_.copy(V::kWeights, V::kFrom);
 }
 
 }  // namespace starling::dist::ps

@@ -31,12 +31,15 @@ struct CoordinatorOptions {
 class ProcedureCoordinator {
  public:
   // Returns the loss at the servers' weights and leaves its gradient in kGradient. The loss must be one function for
-  // the whole run: full batches, cut into portions that workers compute (Client::push_portion).
+  // the whole run: full batches, cut into portions that workers compute (Client::push_portion). At a trial point it may
+  // be infinite, whatever the gradient: that point is not taken.
   using Evaluate = std::function<double()>;
   ProcedureCoordinator(Client& client, Evaluate evaluate, const CoordinatorOptions& options = {});
 
   // One iteration; false: nothing to gain any more.
   bool iterate();
+  // Puts the weights back to where an iteration began that `evaluate` has left by an exception; none follows it.
+  void go_back();
   double loss() const { return loss_; }  // with the penalty
   int evaluations() const { return evaluations_; }
   // Steps along which the gradient did not grow (yᵀs > 0 does not hold), so that they say nothing of a minimum: not

@@ -218,10 +218,10 @@ Result<double> ServedKeys::command(const Header& header) {
                    header.clock, header.version);
   if (!std::isfinite(header.weight) || std::abs(header.weight) > kMostFactor)
     return failure("expected a factor of at most {:g}, got {}", kMostFactor, header.weight);
-  const bool weights = header.clock == 0 || header.version == 0;
+  const auto op = static_cast<VectorOp>(header.slot);
+  const bool weights = header.clock == 0 || header.version == 0 || op == VectorOp::pseudo_gradient;
   if (weights && std::ranges::any_of(entries_, [](const auto& entry) { return !entry.second.shard->ready(); }))
     return failure("expected weights before a command over them, got none yet");
-  const auto op = static_cast<VectorOp>(header.slot);
   std::uint64_t& last = commands_[header.worker];
   if (op < VectorOp::sum_abs && header.number <= last) return 0.0;
   last = std::max(last, header.number);

@@ -99,7 +99,10 @@ JobCheck check_job(const Job& job) {
     check.notes = procedure_notes(prepared);
     findings.attempt("train.metrics", [&] { expect_metrics(prepared, check.shapes); });
   }
-  findings.attempt("distribute.layout", [&] { check_layout(prepared); });
+  findings.attempt("distribute.layout", [&] {
+    check_layout(prepared);
+    for (std::string& note : layout_notes(prepared)) check.notes.push_back(std::move(note));
+  });
   return check;
 }
 

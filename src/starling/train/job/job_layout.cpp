@@ -128,4 +128,23 @@ void check_layout(const PreparedJob& prepared) {
   dist::expect_whole_heads(dist::plan_step(trace_job(prepared, {.update = false}), plan, 0), plan);
 }
 
+// Norms of pictures are sums over all rows of the batch before the program is cut along the other axes.
+std::vector<std::string> layout_notes(const PreparedJob& prepared) {
+  const auto plan = state_plan(prepared.job);
+  if (!plan || prepared.job.distribute.batch_norm == DistributeJob::BatchNorm::global) return {};
+  const auto splits = [&](const MeshAxis& axis) {
+    return plan->splits_pictures(axis.name) && axis.size < plan->mesh().ranks();
+  };
+  const auto& axes = plan->mesh().axes();
+  if (std::none_of(axes.begin(), axes.end(), splits)) return {};
+  const graph::Graph step = trace_job(prepared, {.update = false});
+  const auto is_norm = [&](const graph::Node& node) {
+    return graph::is_op(node, "batch_norm_train") && step.value(node.in[0]).type.shape.rank() >= 4;
+  };
+  if (std::none_of(step.nodes().begin(), step.nodes().end(), is_norm)) return {};
+  return {
+      "distribute.layout splits pictures: their batch norms have statistics of all rows of the batch, as with "
+      "distribute.batch_norm: global"};
+}
+
 }  // namespace starling::train

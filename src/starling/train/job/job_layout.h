@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "starling/dist/strategy/programs/planned_step.h"
 #include "starling/dist/strategy/rank_strategy.h"
@@ -25,5 +26,7 @@ std::string told_state(const PreparedJob& prepared, std::int64_t ranks_here);
 
 // Throws Error, with what was expected, if the job's layout does not fit its network.
 void check_layout(const PreparedJob& prepared);
+// Notes of a layout that fits: where it overrides what the job says.
+std::vector<std::string> layout_notes(const PreparedJob& prepared);
 
 }  // namespace starling::train

@@ -112,7 +112,8 @@ Settings DistributeJob::settings() {
       setting("threads", &J::threads, "of all workers of a host together; 0: as many as there are cores",
               {.min = 0, .max = 1024}),
       choice("batch_norm", &J::batch_norm, {"local", "global"},
-             "statistics of batch norms: of each worker's rows, or of all rows of the batch"),
+             "statistics of batch norms: of each worker's rows, or of all rows of the batch; of pictures under layout "
+             "spatial always of all"),
       setting("topology", &J::topology,
               "groups of workers, synchronous inside, the strategy between them; not given: one group"),
       setting("check", &J::check, "compare what workers ask of each other: a mismatch is named at once"),

@@ -217,6 +217,7 @@ void FitRun::run_epoch() {
     after_step();
     if (!epoch_over_ && (finished() || stopping())) return;
   }
+  if (!epoch_over_) return;  // a stop was requested while waiting for workers
   within_epoch_ = false;
   const data::DataPosition ended = parts_.pool ? epoch_end() : state_.position;
   state_.position = parts_.pool ? next_position() : feed_.position();

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
+#include <set>
 
 #include "starling/base/clock.h"
 #include "starling/base/error.h"
@@ -231,6 +233,30 @@ namespace {
 // "allreduce(4 ranks, zero 3)" → "allreduce".
 std::string kind_of(const std::string& strategy) { return strategy.substr(0, strategy.find('(')); }
 
+constexpr std::string_view kOfStrategy = "strategy.";
+
+// "rank.3.strategy.error" → "strategy.error".
+std::string without_number(const std::string& name) {
+  constexpr std::size_t kPrefix = std::string_view("rank.").size();
+  const std::size_t dot = name.find('.', kPrefix);
+  return dot == std::string::npos ? std::string() : name.substr(dot + 1);
+}
+
+// Names of the tensors in a checkpoint that are parts of a sum over ranks, by the name of the sum.
+using PartNames = std::map<std::string, std::set<std::string>>;
+
+// Refuses sums that lack what a rank kept: the rest alone would pass for the whole.
+void expect_parts(const PartNames& parts, int ranks) {
+  for (const auto& [name, held] : parts) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      const std::string part = fmt::format("rank.{}.{}", rank, name);
+      check(held.contains(part),
+            "[train] expected the checkpoint to hold '{}', as each of its {} ranks kept a part, got {} of them", part,
+            ranks, held.size());
+    }
+  }
+}
+
 }  // namespace
 
 // Keeps this rank's part of a checkpoint. If another number of ranks made it, that is what the strategy of rank 0
@@ -243,13 +269,20 @@ void FitRun::keep_ranks(const Checkpoint& checkpoint) {
   const bool whole = (saved_by_ != plan_.ranks || other_strategy_) && made.value("model", false);
   const std::string prefix = fmt::format("rank.{}.", saved_by_ == plan_.ranks ? plan_.rank : 0);
   saved_.clear();
+  PartNames parts;
   for (const auto& [name, tensor] : checkpoint.tensors) {
     if (!name.starts_with("rank.")) continue;
+    const bool part = whole && !other_strategy_ && is_part(name);
     const bool own = !other_strategy_ && name.starts_with(prefix) && !(whole && name.starts_with(prefix + "state."));
-    const Tensor brought = bring(checkpoint, {name, tensor}, own || (whole && !other_strategy_ && is_part(name)));
-    if (own) saved_.push_back({name.substr(prefix.size()), brought});
-    if (!own && brought.defined()) add_part(name, brought);
+    const Tensor brought = bring(checkpoint, {name, tensor}, own || part);
+    if (part) {
+      parts[without_number(name)].insert(name);
+      add_part(name, brought);
+    } else if (own) {
+      saved_.push_back({name.substr(prefix.size()), brought});
+    }
   }
+  expect_parts(parts, saved_by_);
 }
 
 // A tensor of a checkpoint, which all ranks bring together, whoever has use for it.
@@ -264,31 +297,20 @@ Tensor FitRun::bring(const Checkpoint& checkpoint, const NamedTensor& saved, boo
   return here;
 }
 
-namespace {
-
-constexpr std::string_view kOfStrategy = "strategy.";
-
-// "rank.3.strategy.error" → "strategy.error".
-std::string without_number(const std::string& name) {
-  constexpr std::size_t kPrefix = std::string_view("rank.").size();
-  const std::size_t dot = name.find('.', kPrefix);
-  return dot == std::string::npos ? std::string() : name.substr(dot + 1);
-}
-
-}  // namespace
-
 // True for tensors of which every rank held a part.
 bool FitRun::is_part(const std::string& saved) const {
   const std::string name = without_number(saved);
   return name.starts_with(kOfStrategy) && strategy().sums_over_ranks(name.substr(kOfStrategy.size()));
 }
 
-// Adds another rank's part to what rank 0 kept, which comes before.
+// Adds a rank's part to those that came before, in whatever order the file has them.
 void FitRun::add_part(const std::string& saved, const Tensor& part) {
   const std::string name = without_number(saved);
   const auto sum = std::find_if(saved_.begin(), saved_.end(), [&](const auto& one) { return one.name == name; });
-  check(sum != saved_.end(), "[train] expected the checkpoint to hold 'rank.0.{}', got one without it", name);
-  sum->tensor = add(sum->tensor, part);
+  if (sum == saved_.end())
+    saved_.push_back({name, part});
+  else
+    sum->tensor = add(sum->tensor, part);
 }
 
 void FitRun::sum_up_ranks() {

@@ -69,6 +69,7 @@ data::DataPosition FitRun::next_position() const {
   return {running_epoch_ + 1, 0};
 }
 
+// False at the end of the epoch, and where a stop was requested while workers compute.
 bool FitRun::run_workers_step() {
   report_ = {};
   if (state_.position.epoch > running_epoch_ || state_.position.sample >= plan_.samples_per_epoch) {
@@ -77,8 +78,10 @@ bool FitRun::run_workers_step() {
   }
   set_rate();
   for (const auto& callback : parts_.callbacks) callback->before(*this);
-  auto step = parts_.pool->step();
-  while (!step) step = parts_.pool->step();
+  const auto leave = [this] { return stopping(); };
+  auto step = parts_.pool->step(leave);
+  while (!step && !stopping()) step = parts_.pool->step(leave);
+  if (!step) return false;
   take_workers_step(*step);
   stats_ = parts_.pool->stats();
   for (const std::string& text : parts_.pool->take_notes()) note(text);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "starling/dist/ps/coordinator.h"
 #include "starling/train/workers/portion_queue.h"
@@ -23,13 +24,18 @@ class ProcedureRun {
     std::int64_t evaluations = 0;  // rounds that it took
     bool moved = false;            // false: there is nothing to gain any more
   };
-  Iteration iterate();
+  // nullopt: left, as asked (between portions, null: never); the weights are those that the iteration began with, and
+  // there is none after it.
+  std::optional<Iteration> iterate(const std::function<bool()>& leave = {});
 
-  // Evaluations, pairs that were refused, and what went between leader and servers: requests and bytes beside headers.
+  // Evaluations, points (which overflowed) and pairs that were refused, and what went between leader and servers:
+  // requests and bytes beside headers.
   dist::ps::Counters counters() const;
 
  private:
   double evaluate();
+  double refuse(const PortionStep& step);
+  void leave_if_asked() const;
 
   dist::ps::Client& client_;
   PortionQueue& queue_;
@@ -37,7 +43,9 @@ class ProcedureRun {
   Options options_;
   dist::ps::ProcedureCoordinator coordinator_;
   PortionStep sum_{};
-  std::int64_t rounds_ = 0, iterations_ = 0;
+  std::function<bool()> leave_{};       // of the iteration being made
+  bool finite_ = false, left_ = false;  // the last evaluation; an iteration
+  std::int64_t rounds_ = 0, iterations_ = 0, points_refused_ = 0;
   double requests_ = 0, bytes_ = 0;
 };
 

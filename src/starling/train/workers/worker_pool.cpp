@@ -88,15 +88,16 @@ void WorkerPool::begin_procedure(const data::PortionGrid::Options& grid) {
       ProcedureRun::Options{.procedure = *options_.rule.procedure, .waiting = [this] { notice_losses(); }});
 }
 
-WorkerPool::Step WorkerPool::iterate() {
-  const ProcedureRun::Iteration made = procedure_->iterate();
+std::optional<WorkerPool::Step> WorkerPool::iterate(const std::function<bool()>& leave) {
+  const auto made = procedure_->iterate(leave);
   notice_losses();
+  if (!made) return std::nullopt;
   const std::int64_t samples = grid_.at(0).total;
-  return {.sum = made.sum,
-          .position = {first_epoch_ + taken_++, samples},
-          .samples = made.evaluations * samples,
-          .begins_epoch = true,
-          .last = !made.moved};
+  return Step{.sum = made->sum,
+              .position = {first_epoch_ + taken_++, samples},
+              .samples = made->evaluations * samples,
+              .begins_epoch = true,
+              .last = !made->moved};
 }
 
 // A strategy that waits for every worker fails at once when one is lost; others go on.
@@ -120,8 +121,8 @@ void WorkerPool::notice_losses() {
         std::chrono::duration<double>(options_.deadline).count(), fmt::join(queue_.busy(), ", "));
 }
 
-std::optional<WorkerPool::Step> WorkerPool::step() {
-  if (procedure_) return iterate();
+std::optional<WorkerPool::Step> WorkerPool::step(const std::function<bool()>& leave) {
+  if (procedure_) return iterate(leave);
   const auto sum = queue_.take_step(kSlice);
   notice_losses();
   if (!sum) return std::nullopt;

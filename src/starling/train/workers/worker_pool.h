@@ -61,8 +61,9 @@ class WorkerPool {
     bool last = false;  // the procedure has nothing to gain any more
   };
   // The next step, once its portions are done; nullopt: none are in the time of a progress line. Throws when a worker
-  // is lost that the strategy cannot do without, or the last one.
-  std::optional<Step> step();
+  // is lost that the strategy cannot do without, or the last one. `leave` is polled within an iteration of a procedure,
+  // which may be many passes over the data; true: it is left, the weights are as before it, and no step follows.
+  std::optional<Step> step(const std::function<bool()>& leave = {});
   // Portions before this epoch may be handed out, and no further ones.
   void allow(std::int64_t epoch);
   // True if complete steps have not been taken.
@@ -88,7 +89,7 @@ class WorkerPool {
 
  private:
   void begin_procedure(const data::PortionGrid::Options& grid);
-  Step iterate();
+  std::optional<Step> iterate(const std::function<bool()>& leave);
   void notice_losses();
   bool stopped() const { return options_.stop && options_.stop(); }
   void say_farewell();

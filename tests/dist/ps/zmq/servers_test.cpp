@@ -201,7 +201,10 @@ TEST(PsServers, RefuseWhatDoesNotFitByName) {
     return "";
   };
   EXPECT_NE(message([&] { push_all(*worker, first_weights(net)); }).find("[worker 0] server "), std::string::npos);
+  const auto slopes = [&, observer = servers.client(-1)] { observer->pseudo_gradient(2, 0.5, 1); };  // of the weights
+  EXPECT_NE(message(slopes).find("expected weights before a command"), std::string::npos);
   put_all(*worker, first_weights(net));
+  EXPECT_EQ(message(slopes), "") << "control: weights are there";
   EXPECT_NE(message([&] { worker->push(0, zeros({3})); }).find("'a.weight' as f32[40, 30], got f32[3]"),
             std::string::npos);
   const auto stranger = servers.client(5);  // no such worker

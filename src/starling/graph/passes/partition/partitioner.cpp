@@ -183,7 +183,7 @@ ShardRule Partitioner::rule_of(NodeId id) {
     Layouts now;
     for (ValueId value : node.in)
       now.push_back(pieces || !state_[static_cast<std::size_t>(value)] ? layout_of(value) : Layout::replicate());
-    if (is_control(*node.op)) expect_whole(node, now);
+    if (is_control(*node.op) && !mesh_.height) expect_whole(node, now);  // bands of pictures are gathered
     const ShardCall call{
         *node.op, {in.data(), in.size()}, {out.data(), out.size()}, node.attrs, {now.data(), now.size()}};
     return node.op->shard ? node.op->shard(call) : rules::shard_replicated(call);

@@ -13,6 +13,7 @@
 #include "starling/ops/def/attrs/local_norm.h"
 #include "starling/ops/def/attrs/normalize.h"
 #include "starling/ops/def/registry.h"
+#include "starling/ops/def/rules.h"
 
 namespace starling::graph {
 namespace {
@@ -28,7 +29,15 @@ TensorList normalise(std::span<const Tensor> in, double eps) {
 }
 
 // With h = (x - mean) / sqrt(var + eps): dx = weight / sqrt(var + eps) · (dy - (Σ dy + h Σ dy h) / n).
+// Halves are widened, as for batch_norm of global statistics.
 TensorList normalise_back(std::span<const Tensor> in, double eps) {
+  if (const DType half = in[1].dtype(); is_half(half)) {
+    TensorList wide;
+    for (const Tensor& one : in) wide.push_back(rules::widened(one));
+    TensorList made = normalise_back({wide.data(), wide.size()}, eps);
+    for (Tensor& one : made) one = cast(one, half);
+    return made;
+  }
   const bool weighted = in.size() > 4;
   const Tensor &x = in[1], &mean = in[2], &var = in[3];
   const op::EpsAttrs attrs{eps};
@@ -58,6 +67,9 @@ TensorList contrast(std::span<const Tensor> in, const op::LocalContrastNormAttrs
   return {div(v, maximum(s, mul(sum(s, {{2, 3}, true}), pixel)))};
 }
 
+// Norms and the corrections of their variances are rewritten together: both count the rows of the whole batch, or none.
+bool is_picture(const TensorType& x) { return x.shape.rank() >= kPictureRank && x.shape.numel() > 0; }
+
 }  // namespace
 
 std::optional<Graph> in_sums_over_rows(const Node& node, const Types& operands) {
@@ -66,12 +78,11 @@ std::optional<Graph> in_sums_over_rows(const Node& node, const Types& operands) 
   };
   const bool back = is_op(node, "batch_norm_train_backward");
   if (back || is_op(node, "batch_norm_train")) {
-    const TensorType& x = operands[back ? 1 : 0];
-    if (x.shape.rank() < kPictureRank || x.shape.numel() == 0 || is_half(x.dtype)) return std::nullopt;
+    if (!is_picture(operands[back ? 1 : 0])) return std::nullopt;
     const double eps = node.attrs.as<op::EpsAttrs>().eps;
     return of([&](std::span<const Tensor> in) { return back ? normalise_back(in, eps) : normalise(in, eps); });
   }
-  if (is_op(node, "unbiased_variance") && operands[0].shape.rank() >= kPictureRank && operands[0].shape[1] > 0)
+  if (is_op(node, "unbiased_variance") && is_picture(operands[0]))
     return of([&](std::span<const Tensor> in) { return unbiased(in[1], in[0].numel() / in[0].size(1)); });
   if (!is_op(node, "local_contrast_norm")) return std::nullopt;
   const auto& a = node.attrs.as<op::LocalContrastNormAttrs>();

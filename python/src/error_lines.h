@@ -1,0 +1,18 @@
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace starling::python {
+
+// Lines where an op of this name was written; none where it is not known.
+using LinesOfOp = std::function<std::vector<std::string>(std::string_view op)>;
+
+// Throws the exception again, an error of the library with the lines of the op that it names: "[index_select] expected
+// … (written at train.py:12)". With several of them it is one of those.
+[[noreturn]] void rethrow_with_lines(const std::exception_ptr& error, const LinesOfOp& lines_of);
+
+}  // namespace starling::python
