@@ -124,14 +124,14 @@ void bind_autograd(nb::module_& m) {
   });
   m.def("_vjp", [](nb::object f, nb::handle inputs) {
     const std::vector<Tensor> by = to_tensors(inputs);
-    expect_floats(by, "vjp");
-    const auto function = [f = held(std::move(f))](std::span<const Tensor> in) { return called(f, in); };
+    const auto results = std::make_shared<TensorList>();  // with their history
+    const auto function = [f = held(std::move(f)), results](std::span<const Tensor> in) {
+      return *results = called(f, in);
+    };
     const Vjp made = without_gil([&] { return vjp(function, by); });
-    const std::vector<Tensor> results(made.outputs.begin(), made.outputs.end());
-    const auto pullback = nb::cpp_function([pull = made.pullback, of = results](nb::args given) {
+    const auto pullback = nb::cpp_function([pull = made.pullback, of = *results](nb::args given) {
       const std::vector<Tensor> cotangents = to_tensors(given);
-      const auto pass = [&] { return pull(cotangents); };
-      return tuple_of(naming_lines(of, [&] { return without_gil(pass); }));
+      return tuple_of(naming_lines(of, [&] { return without_gil([&] { return pull(cotangents); }); }));
     });
     return nb::make_tuple(to_python(made.outputs), pullback);
   });

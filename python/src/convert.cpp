@@ -229,7 +229,7 @@ Tensor tensor_of_one(const Shape& shape, nb::handle value, DType dtype) {
   if (is_number(value)) return number_tensor(value, dtype, shape);
   // Scalars of NumPy and tensors of one element, as Python's numbers.
   const bool whole = is_integer(dtype) && PyIndex_Check(value.ptr());
-  const nb::object number = nb::steal(whole ? PyNumber_Index(value.ptr()) : PyNumber_Float(value.ptr()));
+  const nb::object number = nb::steal(whole ? PyNumber_Index(value.ptr()) : PyFloat_FromDouble(scalar_value(value)));
   if (!number.is_valid()) throw nb::python_error();
   return number_tensor(number, dtype, shape);
 }

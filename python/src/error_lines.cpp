@@ -38,6 +38,10 @@ std::string told(std::vector<std::string> lines) {
 
 }  // namespace
 
+bool is_meant(std::string_view op, std::string_view name) {
+  return !name.empty() && op.starts_with(name) && (op.size() == name.size() || op[name.size()] == '_');
+}
+
 void rethrow_with_lines(const std::exception_ptr& error, const LinesOfOp& lines_of) {
   try {
     std::rethrow_exception(error);

@@ -67,7 +67,7 @@ std::vector<std::uint64_t> nodes_behind(std::span<const Tensor> tensors, std::st
   while (!open.empty()) {
     const GradNode& node = *open.back();
     open.pop_back();
-    if (node.op().name == op) found.push_back(node.sequence());
+    if (is_meant(node.op().name, op)) found.push_back(node.sequence());
     for (const auto& edge : node.edges()) meet(edge.node.get());
   }
   std::sort(found.rbegin(), found.rend());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "error_lines.h"
 #include "starling/autograd/autograd.h"
 #include "starling/ops/def/op_def.h"
 #include "user_line.h"
@@ -21,9 +22,16 @@ void TracedLines::note(std::string_view op, const std::string& line) {
   if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
 }
 
-std::vector<std::string> TracedLines::of(std::string_view op) const {
-  const auto found = lines_.find(op);
-  return found == lines_.end() ? std::vector<std::string>() : found->second;
+std::vector<std::string> TracedLines::of(std::string_view name) const {
+  if (const auto found = lines_.find(name); found != lines_.end()) return found->second;
+  std::vector<std::string> all;
+  for (const auto& [op, lines] : lines_) {
+    if (!is_meant(op, name)) continue;
+    for (const auto& line : lines) {
+      if (std::find(all.begin(), all.end(), line) == all.end()) all.push_back(line);
+    }
+  }
+  return all;
 }
 
 // An op of a backward pass is written where the op was whose gradient it computes.

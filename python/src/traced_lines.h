@@ -15,7 +15,7 @@ namespace starling::python {
 class TracedLines {
  public:
   void note(std::string_view op, const std::string& line);
-  std::vector<std::string> of(std::string_view op) const;
+  std::vector<std::string> of(std::string_view name) const;  // of the ops that the name means
 
  private:
   std::map<std::string, std::vector<std::string>, std::less<>> lines_;

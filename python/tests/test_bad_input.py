@@ -109,8 +109,8 @@ def test_full_refuses_numbers_that_its_dtype_does_not_have(values, dtype):
     while isinstance(values, list):
         values = values[-1]
     like = sl.zeros((2,), dtype)
-    scalars = [values, np.float64(values)] + [np.int64(values)] * (isinstance(values, int) and -(1 << 63) <= values < 1 << 63)
-    for value in scalars:
+    numpys = [np.float64(values)] if isinstance(values, float) else [np.int64(values)] if abs(values) < 1 << 63 else []
+    for value in (values, *numpys):
         for make in (lambda: sl.full((2,), value, dtype), lambda: sl.full_like(like, value)):
             with pytest.raises(OverflowError, match=rf"expected a number that {dtype} has, got"):
                 make()

@@ -33,8 +33,8 @@ def test_a_failure_inside_a_compiled_program_names_the_users_line():
 
 def test_of_two_lines_that_wrote_the_op_both_are_named():
     def twice(table, ids):
-        first = table.index_select(0, ids)  # one
-        return first, table.index_select(0, ids + 1)  # another
+        first = table.index_select(ids)  # one
+        return first, table.index_select(ids + 1)  # another
 
     program = sl.compile(twice)
     with pytest.raises(sl.Error) as caught:
@@ -68,10 +68,11 @@ def test_whatever_depends_on_values_names_its_line(function):
 
 
 def test_a_failure_in_a_body_of_control_flow_names_its_line():
-    def body(i, table):
-        return i + 1, table + table.index_select(0, i.reshape(1))  # the op that fails
+    def body(state):
+        i, table = state
+        return i + 1, table + table.index_select(i.reshape(1))  # the op that fails
 
-    program = sl.compile(lambda table, n: sl.while_loop(lambda i, t: i < n, body, (sl.zeros((), "i64"), table)))
+    program = sl.compile(lambda table, n: sl.while_loop(lambda state: state[0] < n, body, (sl.zeros((), "i64"), table)))
     program(TABLE, np.array(2))
     with pytest.raises(sl.Error, match="index_select") as caught:
         program(TABLE, np.array(6))

@@ -5,7 +5,7 @@ import pytest
 import starling as sl
 from ranks import starling_program, told_by_ranks
 
-SERVERS = ["async", "downpour", "nexus", "ssp", "sync_server"]
+SERVERS = ["async", "downpour", "kvstore", "nexus", "poseidon", "project_adam", "sandblaster", "ssp", "sync_server"]
 EQUAL = sorted(set(sl._starling._strategy_kinds()) - set(SERVERS))
 
 PROGRAM = """

@@ -135,7 +135,7 @@ TEST(Histogram, TakesEveryDtype) {
 TEST(Histogram, DistanceIsTheNormOfTheDifference) {
   const Tensor a = from_doubles(std::vector<double>{1, 2, 3}, {3}), b = from_doubles(std::vector<double>{1, 5, 7}, {3});
   EXPECT_DOUBLE_EQ(distance(a, b), 5);
-  EXPECT_DOUBLE_EQ(norm(b), std::sqrt(75));
+  EXPECT_DOUBLE_EQ(starling::train::norm(b), std::sqrt(75));
   EXPECT_NE(testing::error_of([&] { distance(a, zeros({2})); }).find("f32[2]"), std::string::npos);
 }
 
