@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -414,9 +415,29 @@ std::string spread_wrongly(const RandomCall& call, const Outcome& got, const Out
   return {};
 }
 
+// True if rounding alone decides whether a matrix is positive definite: one kernel found its factor, which is nearly
+// singular, and the other found none.
+bool is_barely_definite(const RandomCall& call, const Outcome& got, const Outcome& want) {
+  const Outcome &found = got.values ? got : want, &refused = got.values ? want : got;
+  if (call.op->name != "cholesky" || refused.refusal.find("positive definite") == std::string::npos) return false;
+  const Tensor& factor = found.values->front();
+  const auto size = static_cast<std::size_t>(factor.size(-1));
+  const std::vector<double> values = factor.to_vector();
+  for (std::size_t matrix = 0; matrix < values.size(); matrix += size * size) {
+    double least = std::numeric_limits<double>::infinity(), most = 0;
+    for (std::size_t i = 0; i < size; ++i) {
+      least = std::min(least, values[matrix + i * (size + 1)]);
+      most = std::max(most, values[matrix + i * (size + 1)]);
+    }
+    if (least <= 1e-3 * most) return true;
+  }
+  return false;
+}
+
 // Difference between fast and reference kernels; empty if they agree.
 std::string disagreement(const RandomCall& call, const Outcome& got, const Outcome& want) {
   if (got.values.has_value() != want.values.has_value()) {
+    if (is_barely_definite(call, got, want)) return {};
     return fmt::format("{}\n fast: {}\n reference: {}", describe_call(call), got.values ? "a result" : got.refusal,
                        want.values ? "a result" : want.refusal);
   }

@@ -41,6 +41,7 @@ struct Recipe {
   dist::LayoutChoice layout = {};
   std::function<std::shared_ptr<dist::RankStrategy>(std::shared_ptr<Comm>)> strategy{};  // null: all-reduce as above
   TrainerOptions options{.epochs = 2, .batch = 13};
+  std::vector<std::string> metrics{};  // made for each rank: they hold what it has judged
   std::function<nn::Sequential()> net = uneven_net;
   std::function<void(Trainer&, int rank)> add{};
   std::function<void(optim::Optimizer&, int rank)> touch{};  // before the trainer is made
@@ -53,6 +54,7 @@ struct Recipe {
     optim::Adam optimizer(made.parameters(), {.lr = 0.01, .weight_decay = 0.01});
     if (touch) touch(optimizer, comm ? comm->rank() : 0);
     TrainerOptions of_rank = quiet(options);
+    if (!metrics.empty()) of_rank.metrics = metrics_by_name(metrics);
     if (comm && strategy)
       of_rank.strategy = strategy(std::shared_ptr<Comm>(comm, [](Comm*) {}));
     else if (comm)

@@ -12,6 +12,7 @@
 #include "starling/train/job/job_run.h"
 #include "starling/train/job/prepared_job.h"
 #include "starling/train/monitor/json_log.h"
+#include "starling/train/run/run_weights.h"
 #include "train/tiny_fashion.h"
 
 namespace starling::train {
@@ -39,17 +40,6 @@ class Weights final : public Callback {
     return all;
   }
 };
-
-// Options of a run that is asked to stop in the first evaluation after this epoch.
-TrainOptions stopping_after(std::size_t epochs, const std::shared_ptr<Weights>& weights) {
-  TrainOptions how;
-  how.callbacks = {weights};
-  // Asked first between two iterations, and then before each round of portions.
-  how.stop = [epochs, weights, asked = std::make_shared<int>(0)] {
-    return weights->seen.size() == epochs && (*asked)++ >= 1;
-  };
-  return how;
-}
 
 class Sandblaster : public ::testing::Test {
  protected:
@@ -86,6 +76,26 @@ class Sandblaster : public ::testing::Test {
     for (std::string line; std::getline(log, line);) {
       const auto event = nlohmann::json::parse(line);
       if (event.contains("loss") && event.contains("lr")) all.push_back(event.at("loss").get<double>());
+    }
+    return all;
+  }
+  // Options of a run that is asked to stop in the first evaluation after so many iterations in its log.
+  TrainOptions stopping_after(const std::string& folder, std::size_t iterations) const {
+    TrainOptions how;
+    // Asked first between two iterations, and then before each round of portions.
+    how.stop = [this, folder, iterations, asked = std::make_shared<int>(0)] {
+      return losses(folder).size() >= iterations && (*asked)++ >= 1;
+    };
+    return how;
+  }
+  // Weights that the newest checkpoint of a run holds.
+  std::vector<double> saved(const Job& job) const {
+    const PreparedJob prepared = prepare_job(job);
+    load_weights(*prepared.net, load_run_checkpoint(job.train.folder).value());
+    std::vector<double> all;
+    for (const Tensor& parameter : prepared.net->parameters()) {
+      const auto part = parameter.to_vector();
+      all.insert(all.end(), part.begin(), part.end());
     }
     return all;
   }
@@ -212,36 +222,32 @@ TEST_F(Sandblaster, TriesAShorterStepWhereATrialPointOverflows) {
   }
 }
 
+// One worker, so that sums have one order: the weights are those of a run that ends there, not those of a trial point.
 TEST_F(Sandblaster, LeavesAnIterationWhenAskedToStopAndKeepsTheWeightsOfTheLastOne) {
-  for (const char* procedure : {"lbfgs", "owlqn, l1: 0.003"}) {
-    const auto weights = std::make_shared<Weights>();
-    const std::string distribute = std::string("workers: 2, procedure: ") + procedure;
-    const auto result = run(job("left", distribute), stopping_after(2, weights));
-    EXPECT_TRUE(result.stopped) << procedure;
-    EXPECT_EQ(result.summary.steps, 2) << procedure;
-    ASSERT_EQ(weights->seen.size(), 2U) << procedure;
-    EXPECT_NE(weights->seen[0], weights->seen[1]) << procedure << ": control";
-    EXPECT_EQ(weights->last, weights->seen[1]) << procedure << ": not those of a trial point";
+  for (const std::string procedure : {"lbfgs", "owlqn, l1: 0.003"}) {
+    const auto run_of = [&](const std::string& folder, std::vector<std::string> set, std::size_t stop_after) {
+      const Job one = job(folder, "workers: 1, procedure: " + procedure, std::move(set));
+      const auto result = run(one, stop_after > 0 ? stopping_after(folder, stop_after) : TrainOptions());
+      EXPECT_EQ(result.stopped, stop_after > 0) << procedure;
+      return std::pair(result.summary.steps, saved(one));
+    };
+    const auto one = run_of("one", {"train.epochs=1"}, 0), two = run_of("two", {"train.epochs=2"}, 0);
+    const auto left = run_of("left", {}, 2);
+    EXPECT_EQ(left.first, 2) << procedure;
+    EXPECT_EQ(left.second, two.second) << procedure;
+    EXPECT_NE(one.second, two.second) << procedure << ": control";
   }
 }
 
 TEST_F(Sandblaster, GoesOnFromItsCheckpoint) {
-  const std::vector<std::string> resumes = {"train.resume=auto"};
-  const auto before = std::make_shared<Weights>(), between = std::make_shared<Weights>();
-  EXPECT_TRUE(run(job("broken", "workers: 2", resumes), stopping_after(3, before)).stopped);
-  ASSERT_EQ(before->seen.size(), 3U);
-  // Stopped in its first evaluation: what the servers have then is what they were given.
-  EXPECT_TRUE(run(job("broken", "workers: 2", resumes), stopping_after(0, between)).stopped);
-  EXPECT_EQ(before->last, before->seen.back());
-  EXPECT_EQ(between->first, before->last);
-  EXPECT_EQ(between->last, before->last);
-  const auto after = std::make_shared<Weights>();
-  TrainOptions watched;
-  watched.callbacks = {after};
-  const auto rest = run(job("broken", "workers: 2", resumes), watched);
-  EXPECT_EQ(rest.summary.steps, 6);
-  EXPECT_EQ(after->first, before->last);
-  EXPECT_NE(after->last, after->first) << "control: the rest is trained";
+  const Job broken = job("broken", "workers: 2", {"train.resume=auto"});
+  EXPECT_TRUE(run(broken, stopping_after("broken", 3)).stopped);
+  const std::vector<double> before = saved(broken);
+  // Stopped in its first evaluation: the servers have the weights that they were given.
+  EXPECT_TRUE(run(broken, stopping_after("broken", 3)).stopped);
+  EXPECT_EQ(saved(broken), before);
+  EXPECT_EQ(run(broken).summary.steps, 6);
+  EXPECT_NE(saved(broken), before) << "control: the rest is trained";
   const auto all = losses("broken");
   ASSERT_EQ(all.size(), 6U);
   for (std::size_t step = 1; step < all.size(); ++step) EXPECT_LT(all[step], all[step - 1]);

@@ -190,7 +190,7 @@ TEST_F(ShardedRuns, EvaluateAsOneProcessWithoutHoldingTheWhole) {
     recipe.net = wide_net;
     recipe.options.steps = 1;
     recipe.options.evaluate_batch = batch;
-    recipe.options.metrics = metrics_by_name({"accuracy", "loss", "f1"});
+    recipe.metrics = {"accuracy", "loss", "f1"};
     recipe.add = [&](Trainer& trainer, int rank) {
       const auto at = static_cast<std::size_t>(rank);
       trainer.add(std::make_shared<MeasureEvaluation>(found[at], mosts[at], showns[at]));
