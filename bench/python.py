@@ -8,7 +8,8 @@ ops: calls on 8 elements, without attributes and with, in rounds that take turns
     that is installed; one thread.
 step: a compiled training step of lenet and of mlp, batch 64, in rounds that take turns with `starling bench`.
 import: `import starling` in a new process, with NumPy's part of it apart.
-loader: samples a second out of loaders over Python objects, beside those that a compiled step of lenet takes.
+loader: samples a second out of loaders over Python objects, and which part of the speed of a compiled step of lenet over one batch is left
+    when it trains from them: with all threads, whose cores the loader's work takes, and with one.
 """
 
 import argparse
@@ -78,21 +79,20 @@ def bench_ops(options) -> dict:
 SAMPLES = {"lenet": (1, 28, 28), "mlp": (784,)}
 
 
-def step_of(name="lenet", batch=64):
+def step_of(name="lenet", batch=64, threads=0):
     import starling as sl
 
     sl.manual_seed(1)
     net = getattr(sl.zoo, name)()
     optimizer = sl.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
 
-    @sl.compile
     def step(x, y):
         loss = sl.cross_entropy(net(x), y)
         loss.backward()
         optimizer.step()
         return loss
 
-    return step, sl.normal((batch, *SAMPLES[name])), sl.randint(0, 10, (batch,))
+    return sl.compile(step, threads=threads), sl.normal((batch, *SAMPLES[name])), sl.randint(0, 10, (batch,))
 
 
 def timed(step, x, y, seconds: float) -> float:
@@ -162,29 +162,31 @@ def samples_per_s(loader, use=None) -> float:
     for x, y in loader:
         total += len(y)
         if use:
-            use(x, y)
-    if use:
-        use(x, y).item()
+            use(x, y)  # compiled steps have ended when they return
     return total / (time.perf_counter() - start)
 
 
 def bench_loader(options) -> dict:
     import starling as sl
 
-    step, x, y = step_of()
-    timed(step, x, y, 0.5)
     pictures = Pictures()
     kinds = {
         "data_set": lambda: sl.data.Loader(pictures, batch=64, workers=2),
         "iterable": lambda: sl.data.Loader(Iterable(pictures), batch=64),
         "iterable_two_processes": lambda: sl.data.Loader(Iterable(pictures), batch=64, workers=2, processes=True),
     }
+    users = {"lenet": step_of(), "lenet_one_thread": step_of(threads=1)}
+    for step, x, y in users.values():
+        timed(step, x, y, 0.5)
     times = {}
     for _ in range(options.rounds):
-        times.setdefault("lenet_alone_samples_per_s", []).append(64e3 / timed(step, x, y, 1.0))
         for name, make in kinds.items():
-            times.setdefault(f"{name}_alone", []).append(samples_per_s(make()))
-            times.setdefault(f"{name}_with_lenet", []).append(samples_per_s(make(), step))
+            times.setdefault(f"{name}_alone_samples_per_s", []).append(samples_per_s(make()))
+        for user, (step, x, y) in users.items():
+            alone = samples_per_s([(x, y)] * (len(pictures) // 64), step)
+            times.setdefault(f"{user}_samples_per_s", []).append(alone)
+            for name, make in kinds.items():
+                times.setdefault(f"{name}_part_of_{user}", []).append(samples_per_s(make(), step) / alone)
     return {name: statistics.median(each) for name, each in times.items()}
 
 
@@ -204,7 +206,7 @@ def main() -> None:
         made = BENCHES[name](options)
         figures.update(made)
         for key, value in made.items():
-            print(f"{key:<32} {value:10.4g}", flush=True)
+            print(f"{key:<48} {value:10.4g}", flush=True)
     if options.json:
         with open(options.json, "w") as file:
             json.dump({"cores": os.cpu_count(), **figures}, file, indent=1)

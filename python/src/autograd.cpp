@@ -124,6 +124,7 @@ void bind_autograd(nb::module_& m) {
   });
   m.def("_vjp", [](nb::object f, nb::handle inputs) {
     const std::vector<Tensor> by = to_tensors(inputs);
+    expect_floats(by, "vjp");
     const auto results = std::make_shared<TensorList>();  // with their history
     const auto function = [f = held(std::move(f)), results](std::span<const Tensor> in) {
       return *results = called(f, in);
