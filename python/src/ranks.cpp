@@ -212,7 +212,7 @@ void bind_ranks(nb::module_& m) {
     const ConfigNode node = ConfigNode::parse(options, kind);
     const auto maker = dist::strategy_kinds().choose_named(kind, node, node).make();
     check(
-        dist::server_rule(maker) == nullptr,
+        !dist::server_rule(maker),
         "[{0}] expected a strategy of equal ranks here, got one with parameter servers, which are ranks of their own: "
         "run it as a job, starling.train.run({{..., \"distribute\": {{\"strategy\": \"{0}\", \"workers\": 2, "
         "\"servers\": 1}}}})",

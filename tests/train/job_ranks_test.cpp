@@ -89,7 +89,7 @@ TEST_F(JobRanks, NormaliseTheWholeBatchWhereTheJobSaysSo) {
 TEST_F(JobRanks, TrainByEveryStrategy) {
   ASSERT_FALSE(dist::strategy_kinds().all().empty());
   for (const auto& [name, kind] : dist::strategy_kinds().all()) {
-    const bool served = dist::server_rule(kind.make(kind.defaults.get())) != nullptr;
+    const bool served = dist::server_rule(kind.make(kind.defaults.get())).has_value();
     if (served && !dist::ps::has_wire()) continue;
     const TrainResult result = run(name, {"distribute.workers=2", "distribute.strategy=" + name, "train.epochs=6",
                                           std::string("distribute.servers=") + (served ? "2" : "0")});
@@ -282,6 +282,17 @@ TEST_F(JobRanks, RefuseWhatTheirStrategyCannotDo) {
   EXPECT_NE(refused({"distribute={workers: 2, strategy: local_sgd, shards: 3}"}).find("shards"), std::string::npos);
   EXPECT_NE(refused({"distribute={workers: 3, topology: {worker_groups: 2}}"}).find("3 workers"), std::string::npos);
   EXPECT_NE(refused({"distribute={workers: 2, topology: {server_groups: 1}}"}).find("servers"), std::string::npos);
+}
+
+// Control: without groups the same strategy trains (TrainByEveryStrategy).
+TEST_F(JobRanks, EmsoBetweenGroupsIsRefusedInsteadOfTrainingAsAllReduce) {
+  try {
+    run("emso", {"distribute={strategy: emso, topology: {worker_groups: 2, workers_per_group: 2}}"});
+    ADD_FAILURE() << "expected an error, got a run";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("[emso] expected workers that make its inner steps"), std::string::npos)
+        << error.what();
+  }
 }
 
 TEST_F(JobRanks, EveryPresetOfAClassicSystemTrains) {

@@ -250,6 +250,9 @@ TEST_F(ServersJob, RefusesWhatDoesNotAddUp) {
   EXPECT_EQ(refusal({"distribute={strategy: async, topology: {workers_per_group: 2, server_groups: 1, "
                      "servers_per_group: 2}}"}),
             "");
+  // `servers` beside groups of workers is short for one group of so many.
+  EXPECT_EQ(refusal({"distribute={strategy: async, servers: 2, topology: {worker_groups: 1, workers_per_group: 2}}"}),
+            "");
 }
 
 TEST_F(ServersJob, EveryServerHasToHoldSomething) {

@@ -30,8 +30,8 @@ std::string describe_data(const train::PreparedJob& prepared) {
 std::int64_t steps_an_epoch(const train::Job& job, std::int64_t samples) {
   const auto ceil_div = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
   const std::int64_t batch = job.data.load.batch;
-  const auto* const rule = dist::server_rule(job.distribute.strategy.make());
-  if (rule != nullptr && rule->procedure) return 1;
+  const auto rule = dist::server_rule(job.distribute.strategy.make());
+  if (rule && rule->procedure) return 1;
   return ceil_div(job.data.load.drop_last ? samples / batch : ceil_div(samples, batch), job.train.accumulate);
 }
 

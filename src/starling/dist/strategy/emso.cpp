@@ -78,6 +78,11 @@ std::unique_ptr<runtime::Program> Emso::build(const graph::Graph& global, const 
   return std::make_unique<InnerSteps>(LocalSgd::build(global, container, options), *this);
 }
 
+void Emso::after_update(std::int64_t step, double weight) {
+  check(steps_made_ > 0, "[emso] expected workers that make its inner steps, got groups of workers (topology)");
+  LocalSgd::after_update(step, weight);
+}
+
 void Emso::begin(const dist::TrainedState& state) {
   check(state.rule != nullptr, "[emso] expected the optimizer, whose rate the proximal step takes, got none");
   LocalSgd::begin(state);

@@ -129,8 +129,9 @@ std::vector<OpCase> piece_cases(bool gathers, bool even) {
 const op::JoinedPiecesAttrs& checked_joined(const InferCall& call) {
   const auto& a = call.attrs.as<op::JoinedPiecesAttrs>();
   check(!call.in.empty(), "[{}] expected at least one tensor, got none", call.op.name);
-  check(a.ranks >= 1 && a.rank >= 0 && a.rank < a.ranks, "[{}] expected a rank in [0, {}), got {}", call.op.name,
-        a.ranks, a.rank);
+  constexpr std::int64_t kMostRanksOfPieces = 1 << 16;  // rows of all of them are counted
+  check(a.ranks >= 1 && a.ranks <= kMostRanksOfPieces && a.rank >= 0 && a.rank < a.ranks,
+        "[{}] expected a rank of 1 to {}, got {} of {}", call.op.name, kMostRanksOfPieces, a.rank, a.ranks);
   check(a.rest >= 0 && a.rest < a.ranks, "[{}] expected fewer rows beyond a multiple than {} ranks, got {}",
         call.op.name, a.ranks, a.rest);
   for (const auto& type : call.in) {

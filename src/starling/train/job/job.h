@@ -137,7 +137,8 @@ struct DistributeJob {
   double deadline = 300;
   std::vector<double> slow{};
   static Settings settings();
-  std::int64_t server_count() const { return topology ? topology->servers() : servers; }
+  // Servers in all, which a topology tells or leaves to `servers`.
+  std::int64_t server_count() const { return topology && topology->servers() > 0 ? topology->servers() : servers; }
 
   Chosen<dist::StrategyMaker> strategy = dist::strategy_kinds().by_name("allreduce");
 };

@@ -22,8 +22,8 @@ bool augments(const JobData& data) {
 
 std::vector<std::string> procedure_notes(const PreparedJob& prepared) {
   const Job& job = prepared.job;
-  const auto* const rule = dist::server_rule(job.distribute.strategy.make());
-  if (rule == nullptr || !rule->procedure) return {};
+  const auto rule = dist::server_rule(job.distribute.strategy.make());
+  if (!rule || !rule->procedure) return {};
   const std::string& name = job.distribute.strategy.name;
   std::vector<std::string> notes{fmt::format(
       "{} searches by itself, a step and an epoch for each direction: the optimizer{} and data.batch are not "

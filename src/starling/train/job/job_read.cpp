@@ -142,7 +142,7 @@ void check_topology(DistributeJob& job, const ConfigNode& node) {
 // Checks that a strategy over parameter servers has some, and no other has.
 void check_servers(const DistributeJob& job, const ConfigNode& section) {
   const ConfigNode node = options_of(section);
-  const bool needs = dist::server_rule(job.strategy.make()) != nullptr;
+  const bool needs = dist::server_rule(job.strategy.make()).has_value();
   const auto given = node.find(job.topology && job.topology->servers() > 0 ? "topology" : "servers");
   const ConfigNode& place = given ? *given : section;
   if (needs && job.server_count() < 1)
@@ -168,7 +168,7 @@ void check_servers(const DistributeJob& job, const ConfigNode& section) {
 
 // Checks what workers that train by themselves, each with the servers alone, cannot be combined with.
 void check_served(const Job& job, const ConfigNode& section) {
-  if (dist::server_rule(job.distribute.strategy.make()) == nullptr) return;
+  if (!dist::server_rule(job.distribute.strategy.make())) return;
   const std::string& name = job.distribute.strategy.name;
   const auto refuse = [&](const std::string& expected, const std::string& got) {
     section.refuse(fmt::format("{} with {}", expected, name), got);
@@ -239,7 +239,7 @@ void check_codec(const Job& job, const nlohmann::json& codec, const ConfigNode& 
     given.refuse("none where train.precision is f16 (what a codec keeps does not follow the changing scale)", name);
   if (job.train.device != "cpu")
     given.refuse(fmt::format("none where train.device is {} (codecs run on the CPU)", job.train.device), name);
-  const dist::ServerRule* served = dist::server_rule(job.distribute.strategy.make());
+  const auto served = dist::server_rule(job.distribute.strategy.make());
   if (served && !dist::ps::can_be_pushed(served->codec))
     given.refuse(fmt::format("a codec whose form servers decode ({})", dist::ps::pushable_codecs()), name);
   if (has_momentum(codec) && job.optimizer.kind.json().value("momentum", 0.0) > 0)

@@ -64,7 +64,7 @@ struct ServerMaker {
   ServerRule rule;
   std::shared_ptr<RankStrategy> operator()(std::shared_ptr<Comm> comm) const;
 };
-const ServerRule* server_rule(const StrategyMaker& maker);  // null: the strategy has no servers
+std::optional<ServerRule> server_rule(const StrategyMaker& maker);  // none: the strategy has no servers
 
 // The option `codec` of a strategy over servers.
 template <class Options>

@@ -33,9 +33,9 @@ std::shared_ptr<RankStrategy> ServerMaker::operator()(std::shared_ptr<Comm> comm
   return std::make_shared<ServerWorker>(std::move(comm), name, rule);
 }
 
-const ServerRule* server_rule(const StrategyMaker& maker) {
+std::optional<ServerRule> server_rule(const StrategyMaker& maker) {
   const auto* found = maker.target<ServerMaker>();
-  return found ? &found->rule : nullptr;
+  return found ? std::optional(found->rule) : std::nullopt;
 }
 
 ServerWorker::ServerWorker(std::shared_ptr<Comm> comm, std::string name, const ServerRule& rule)
