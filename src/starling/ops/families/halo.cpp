@@ -19,9 +19,8 @@ void check_halo(const InferCall& call) {
         "[{}] expected a rank of 1 to {}, got {} of {}", who, kMostRanksOfHalo, a.rank, a.ranks);
   check(a.dim >= 0 && a.dim < call.in[0].shape.rank(), "[{}] expected a dimension of {}, got {}", who,
         to_string(call.in[0]), a.dim);
-  for (const std::int64_t one : {a.size, a.windows, a.before, a.stride - 1, a.extent - 1})
-    check(
-        one >= 0 && one < kMostRowsOfHalo,
+  const auto fits = [](std::int64_t one, std::int64_t least) { return one >= least && one < kMostRowsOfHalo; };
+  check(fits(a.size, 0) && fits(a.windows, 0) && fits(a.before, 0) && fits(a.stride, 1) && fits(a.extent, 1),
         "[{}] expected a size, windows and rows before of at least 0, stride and extent of at least 1, below 2^31, got "
         "{}, {}, {}, {} and {}",
         who, a.size, a.windows, a.before, a.stride, a.extent);

@@ -9,7 +9,8 @@ namespace starling {
 namespace {
 
 constexpr std::int64_t kMostRanksOfResplit = 1 << 16;
-constexpr std::int64_t kMostBlocksOfResplit = 1 << 16;  // no elements divide into any number of blocks
+constexpr std::int64_t kMostElementsOfResplit = std::int64_t{1} << 46;  // times ranks is counted
+constexpr std::int64_t kMostBlocksOfResplit = 1 << 16;                  // no elements divide into any number of blocks
 
 void check_resplit(const op::ResplitAttrs& a, const TensorType& type) {
   check(a.ranks >= 1 && a.ranks <= kMostRanksOfResplit && a.rank >= 0 && a.rank < a.ranks,
@@ -17,6 +18,9 @@ void check_resplit(const op::ResplitAttrs& a, const TensorType& type) {
   const int rank = type.shape.rank();
   check(a.from >= 0 && a.from < rank && a.to >= 0 && a.to < rank, "[resplit] expected dimensions of {}, got {} and {}",
         to_string(type), a.from, a.to);
+  check(a.size >= -1 && a.size <= kMostElementsOfResplit,
+        "[resplit] expected a size of 0 to {}, or -1 for one that all ranks have, got {}", kMostElementsOfResplit,
+        a.size);
   for (const std::int64_t blocks : {a.from_blocks, a.to_blocks})
     check(blocks >= 1 && blocks <= kMostBlocksOfResplit, "[resplit] expected 1 to {} blocks, got {}",
           kMostBlocksOfResplit, blocks);
