@@ -9,7 +9,7 @@ import pytest
 import starling as sl
 from ranks import run_script, starling_program
 
-SIZE = 600
+SIZE = 1200  # each call takes many times longer than a turn of the scheduler
 
 
 def slow(x):
