@@ -13,8 +13,8 @@ Rules, each printed with file, line and name:
   family-stem      kernels stand in files of the name of the family in ops/families that defines their ops, so that a family
                    is found in every room by one name; ops that a file registers by name are looked up where they are defined
   second-definition  a type is defined twice in one namespace, which no linker notices
-  door             starling.h, with all that its headers include, shows users no header of kernels, and in the plain
-                   namespace starling no attributes of ops (…Attrs) and no gradients of them (…_backward)
+  door             starling.h and training.h, with all that their headers include, show users no header of kernels, and in
+                   the plain namespace starling no attributes of ops (…Attrs) and no gradients of them (…_backward)
   pronoun          a comment begins with the thing that it describes, not with What, Who, This, Those, Its, Nobody and the
                    like: a stranger does not know what they stand for; in headers not with Both, Same, As above or Has
                    either. The same holds for the names of tests, and for comments at the end of a line
@@ -385,6 +385,7 @@ def check_shelves(tree: pathlib.Path, readme: str, allowed: dict[str, set[str]])
             yield Finding(where, 1, "shelf-paragraph", f"no word about `{told}` in the paragraph of {room}: what does the shelf hold?")
 
 
+DOORS = ("starling.h", "training.h")  # for users, beside the rooms
 GRADIENT = re.compile(r"[A-Za-z][\w:<>,&* ]*\b(\w+_backward)\(")
 
 
@@ -399,21 +400,24 @@ def shown_to_users(text: str):
 
 
 def check_door(tree: pathlib.Path):
-    """The way from starling.h to a header that users are not to see, named at the header that leads to it, and the names
-    of other headers that are not for users."""
-    source, reached = tree / "src", ["starling/starling.h"]
+    """The way from a door to a header that users are not to see, named at the header that leads to it, and the names of
+    other headers that are not for users."""
+    source = tree / "src"
+    door = {f"starling/{name}": name for name in DOORS}  # of every header that is reached, the first door that leads to it
+    reached = list(door)
     for name in reached:
         path = source / name
         whole = path.read_text(encoding="utf-8") if path.exists() else ""
         for line, shown in shown_to_users(whole):
-            text = f"starling.h shows users {shown} in namespace starling: it belongs into starling::op"
+            text = f"{door[name]} shows users {shown} in namespace starling: it belongs into starling::op"
             yield Finding(path.relative_to(tree), line, "door", text)
         for line, text in logical_lines(whole):
             match = INCLUDE_ROOM.match(text)
             header = f"starling/{match[1]}" if match else name
             if header.startswith("starling/kernels/"):
-                yield Finding(path.relative_to(tree), line, "door", f"starling.h shows users {header} through this header")
-            elif header not in reached:
+                yield Finding(path.relative_to(tree), line, "door", f"{door[name]} shows users {header} through this header")
+            elif header not in door:
+                door[header] = door[name]
                 reached.append(header)
 
 
