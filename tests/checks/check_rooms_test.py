@@ -264,13 +264,21 @@ class CheckRooms(unittest.TestCase):
         self.accepts({"src/starling/base/good.h": code, "tests/base/good_test.cpp": code})
 
     def test_refuses_a_comment_of_a_header_that_leans_on_the_line_above(self):
-        for word in ("Both", "Same", "The same", "As above", "All of them", "Is", "How it"):
+        for word in ("Both", "Same", "The same", "As above", "All of them", "Is", "How it", "Of", "Each returns one"):
             code = f"int a();\n// {word} with b.\nint b();\n"
-            refused = f'bad.h:2: error [pronoun] a comment that begins with "{word}"'
+            begins = word.replace(" returns one", "")
+            refused = f'bad.h:2: error [pronoun] a comment that begins with "{begins}"'
             self.refuses({"src/starling/base/bad.h": code}, refused)
             self.accepts({"src/starling/base/good.cpp": code, "tests/base/good.h": code})
         code = "// How a run ends.\nint a();\n// All runs.\nint b();\n// The same run in f64.\nint c();\n// As a() with b.\nint d();\n"
         self.accepts({"src/starling/base/good.h": code})
+
+    def test_refuses_a_comment_of_a_header_that_leaves_open_who_is_meant(self):
+        for line in ("// Number of calls. Nobody waits.", "int a();  // for whoever asks", "void f() {  // told to everyone"):
+            code, word = f"\n{line}\n", re.search("Nobody|whoever|everyone", line)[0]
+            self.refuses({"src/starling/base/bad.h": code}, f'bad.h:2: error [pronoun] a comment of a header that says "{word}"')
+            self.accepts({"src/starling/base/good.cpp": code, "tests/base/good.h": code})
+        self.accepts({"src/starling/base/good.h": 'auto a = "nobody";  // a name\n// Each layer, of any kind.\nint f();\n'})
 
     def test_refuses_a_pronoun_at_the_end_of_a_line(self):
         for line in ("int a = 1;  // whose size it is", "enum { a,  // it is first", "void f() {  // their way"):
