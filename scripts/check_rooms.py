@@ -13,11 +13,12 @@ Rules, each printed with file, line and name:
   family-stem      kernels stand in files of the name of the family in ops/families that defines their ops, so that a family
                    is found in every room by one name; ops that a file registers by name are looked up where they are defined
   second-definition  a type is defined twice in one namespace, which no linker notices
-  door             starling.h, with all that its headers include, shows users no header of kernels, and in the plain
-                   namespace starling no attributes of ops (…Attrs) and no gradients of them (…_backward)
+  door             starling.h and training.h, with all that their headers include, show users no header of kernels, and in
+                   the plain namespace starling no attributes of ops (…Attrs) and no gradients of them (…_backward)
   pronoun          a comment begins with the thing that it describes, not with What, Who, This, Those, Its, Nobody and the
-                   like: a stranger does not know what they stand for; in headers not with Both, Same, As above or Has
-                   either. The same holds for the names of tests, and for comments at the end of a line
+                   like: a stranger does not know what they stand for; in headers not with Both, Same, As above, Has, Of or
+                   Each returns either, and there none says nobody, somebody or whoever. The same holds for the names of
+                   tests, and for comments at the end of a line
   stale-errno      `check` evaluates its arguments in any order: errno beside a condition that makes the call may be read before it
   long-readme      README.md has at most 150 lines: the rest is for docs/
   long-file        a file over 500 lines has more than one subject (a warning, not a failure)
@@ -227,8 +228,11 @@ PRONOUN = re.compile(
 # Words of a comment in a header that lean on the line above it, which a stranger may not have read.
 LEANING = re.compile(
     r"\s*//\s*(Both|Same|The same(?= (?:for|of|as|in|with)\b)|Another|Others?|Something|Nothing|Neither|Is|Has|Also|Only|Then|There|Here|As (?:above|before)"
-    r"|(?:All|One|Some|Most|Each|Any) of (?:them|these|those|it)|All (?:that|this)|(?:How|Why|Where|When) (?:it|they|this|that))\b"
+    r"|(?:All|One|Some|Most|Each|Any) of (?:them|these|those|it)|All (?:that|this)|(?:How|Why|Where|When) (?:it|they|this|that)"
+    r"|Of|Each(?= (?:is|has|does|may|must|can|gives|takes|returns|throws|makes|means)\b))\b"
 )
+# Words in a comment of a header that leave open who is meant: a thread, a rank, a client, a caller.
+NAMELESS = re.compile(r"\s*(?://|[^\"]*[;{},)]\s*//).*\b([Nn]obody|[Ss]omebody|[Ee]verybody|[Aa]nybody|[Ww]hoever|[Ss]omeone|[Aa]nyone|[Ee]veryone)\b")
 TRAILING = re.compile(r".*[;{},)]\s*//\s*(whose|what|who|it|its|this|these|they|them|their|nobody|somebody|we|our)\b")
 # "Peers, ThatDie…" is a clause about the suite; "Peers, TheirDeath…" is not.
 TEST_NAME = re.compile(
@@ -243,6 +247,9 @@ def check_comments(file: pathlib.Path, text: str):
         begins = PRONOUN.match(content) or (file.suffix in HEADERS and file.parts[0] == "src" and LEANING.match(content))
         if begins and not before.startswith("//"):
             yield Finding(file, line, "pronoun", f'a comment that begins with "{begins[1]}": begin with the thing')
+        nameless = file.suffix in HEADERS and file.parts[0] == "src" and NAMELESS.match(STRING.sub('""', content))
+        if nameless:
+            yield Finding(file, line, "pronoun", f'a comment of a header that says "{nameless[1]}": name who is meant')
         trails = file.parts[0] == "src" and TRAILING.match(STRING.sub('""', content))
         if trails:
             yield Finding(file, line, "pronoun", f'a comment that begins with "{trails[1]}": begin with the thing')
@@ -385,6 +392,7 @@ def check_shelves(tree: pathlib.Path, readme: str, allowed: dict[str, set[str]])
             yield Finding(where, 1, "shelf-paragraph", f"no word about `{told}` in the paragraph of {room}: what does the shelf hold?")
 
 
+DOORS = ("starling.h", "training.h")  # for users, beside the rooms
 GRADIENT = re.compile(r"[A-Za-z][\w:<>,&* ]*\b(\w+_backward)\(")
 
 
@@ -399,21 +407,24 @@ def shown_to_users(text: str):
 
 
 def check_door(tree: pathlib.Path):
-    """The way from starling.h to a header that users are not to see, named at the header that leads to it, and the names
-    of other headers that are not for users."""
-    source, reached = tree / "src", ["starling/starling.h"]
+    """The way from a door to a header that users are not to see, named at the header that leads to it, and the names of
+    other headers that are not for users."""
+    source = tree / "src"
+    door = {f"starling/{name}": name for name in DOORS}  # of every header that is reached, the first door that leads to it
+    reached = list(door)
     for name in reached:
         path = source / name
         whole = path.read_text(encoding="utf-8") if path.exists() else ""
         for line, shown in shown_to_users(whole):
-            text = f"starling.h shows users {shown} in namespace starling: it belongs into starling::op"
+            text = f"{door[name]} shows users {shown} in namespace starling: it belongs into starling::op"
             yield Finding(path.relative_to(tree), line, "door", text)
         for line, text in logical_lines(whole):
             match = INCLUDE_ROOM.match(text)
             header = f"starling/{match[1]}" if match else name
             if header.startswith("starling/kernels/"):
-                yield Finding(path.relative_to(tree), line, "door", f"starling.h shows users {header} through this header")
-            elif header not in reached:
+                yield Finding(path.relative_to(tree), line, "door", f"{door[name]} shows users {header} through this header")
+            elif header not in door:
+                door[header] = door[name]
                 reached.append(header)
 
 

@@ -14,9 +14,11 @@ quickstart_packages=(dataset-fashion-mnist)
 data_packages=(dataset-fashion-mnist pocketsphinx-en-us fortunes)
 # libhdf5-dev: optional where Starling is built, needed to test reading of HDF5.
 # lua5.4, default-jdk-headless: languages that the C interface is tested from.
-# dpkg-dev tells which libraries the .deb needs. libomp-dev only for the omp.h that clang-tidy reads; nothing links it.
-test_packages=(libgtest-dev clang-format clang-tidy libomp-dev libhdf5-dev git python3 python3-venv python3-dev dpkg-dev iproute2
+# dpkg-dev tells which libraries the .deb needs.
+test_packages=(libgtest-dev clang-format libhdf5-dev git python3 python3-venv python3-dev dpkg-dev iproute2
   lua5.4 liblua5.4-dev default-jdk-headless)
+# Only of the stage tidy, which installs them. libomp-dev has the omp.h that clang-tidy reads; nothing links it.
+tidy_packages=(clang-tidy libomp-dev)
 bench_packages=(libdnnl-dev ocl-icd-opencl-dev)
 
 missing_packages() {

@@ -1,13 +1,19 @@
 """check_rooms.py on small trees, each with one fault: it must name the rule and the line, and pass the tree without it."""
 
+import contextlib
+import io
 import pathlib
 import re
 import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "check_rooms.py"
+sys.path.insert(0, str(SCRIPT.parent))
+
+import check_rooms  # noqa: E402
 
 README = """
 | room | holds | may include |
@@ -56,14 +62,20 @@ bool is_nice(const OpDef& op) {
 """
 
 
+def write(folder: str, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        path = pathlib.Path(folder) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
 def run(changes: dict[str, str]) -> tuple[int, str]:
+    output = io.StringIO()
     with tempfile.TemporaryDirectory() as folder:
-        for name, text in (GOOD | changes).items():
-            path = pathlib.Path(folder) / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        done = subprocess.run([sys.executable, SCRIPT, folder], capture_output=True, text=True, check=False)
-        return done.returncode, done.stdout + done.stderr
+        write(folder, GOOD | changes)
+        with mock.patch.object(sys, "argv", [str(SCRIPT), folder]), contextlib.redirect_stdout(output):
+            status = check_rooms.main()
+    return status, output.getvalue()
 
 
 class CheckRooms(unittest.TestCase):
@@ -80,6 +92,14 @@ class CheckRooms(unittest.TestCase):
 
     def test_accepts_a_tree_in_order(self):
         self.assertIn("0 errors, 0 warnings", self.accepts({}))
+
+    def test_the_script_ends_with_the_status_of_what_it_found(self):
+        for changes, status in (({}, 0), ({"README.md": "line\n" * 151}, 1)):
+            with tempfile.TemporaryDirectory() as folder:
+                write(folder, GOOD | changes)
+                done = subprocess.run([sys.executable, "-B", SCRIPT, folder], capture_output=True, text=True, check=False)
+                self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+                self.assertIn(f"rooms: {status} errors", done.stdout)
 
     def test_refuses_an_include_upward(self):
         self.refuses(
@@ -225,6 +245,15 @@ class CheckRooms(unittest.TestCase):
         changes = {"src/starling/README.md": rooms, "src/starling/ops/add.h": GOOD["src/starling/ops/add.h"] + line}
         self.refuses(changes, "ops/add.h:3: error [door] starling.h shows users starling/kernels/kernel.h")
 
+    def test_refuses_the_door_for_training_to_lead_to_kernels_attributes_and_gradients(self):
+        text = "#pragma once\nnamespace starling {\nstruct PadAttrs {\nTensor pad_backward(const Tensor& dy);\n}  // namespace starling\n"
+        rooms = {"src/starling/kernels/kernel.h": "#pragma once\n", "src/starling/ops/pad.h": text}
+        self.accepts(rooms)
+        through = {"src/starling/training.h": '#include "starling/starling.h"\n#include "starling/ops/pad.h"\n'}
+        self.refuses(rooms | through, "ops/pad.h:3: error [door] training.h shows users PadAttrs", "ops/pad.h:4: error [door] training.h")
+        through = {"src/starling/training.h": '#include "starling/starling.h"\n#include "starling/kernels/kernel.h"\n'}
+        self.refuses(rooms | through, "training.h:2: error [door] training.h shows users starling/kernels/kernel.h")
+
     def test_refuses_a_comment_that_begins_with_a_pronoun(self):
         for word in ("What is", "Those of", "Its owner", "Nobody"):
             code = f"int a = 1;  // that of b\n  // {word} nice.\nint b = 2;\n"
@@ -235,13 +264,21 @@ class CheckRooms(unittest.TestCase):
         self.accepts({"src/starling/base/good.h": code, "tests/base/good_test.cpp": code})
 
     def test_refuses_a_comment_of_a_header_that_leans_on_the_line_above(self):
-        for word in ("Both", "Same", "The same", "As above", "All of them", "Is", "How it"):
+        for word in ("Both", "Same", "The same", "As above", "All of them", "Is", "How it", "Of", "Each returns one"):
             code = f"int a();\n// {word} with b.\nint b();\n"
-            refused = f'bad.h:2: error [pronoun] a comment that begins with "{word}"'
+            begins = word.replace(" returns one", "")
+            refused = f'bad.h:2: error [pronoun] a comment that begins with "{begins}"'
             self.refuses({"src/starling/base/bad.h": code}, refused)
             self.accepts({"src/starling/base/good.cpp": code, "tests/base/good.h": code})
         code = "// How a run ends.\nint a();\n// All runs.\nint b();\n// The same run in f64.\nint c();\n// As a() with b.\nint d();\n"
         self.accepts({"src/starling/base/good.h": code})
+
+    def test_refuses_a_comment_of_a_header_that_leaves_open_who_is_meant(self):
+        for line in ("// Number of calls. Nobody waits.", "int a();  // for whoever asks", "void f() {  // told to everyone"):
+            code, word = f"\n{line}\n", re.search("Nobody|whoever|everyone", line)[0]
+            self.refuses({"src/starling/base/bad.h": code}, f'bad.h:2: error [pronoun] a comment of a header that says "{word}"')
+            self.accepts({"src/starling/base/good.cpp": code, "tests/base/good.h": code})
+        self.accepts({"src/starling/base/good.h": 'auto a = "nobody";  // a name\n// Each layer, of any kind.\nint f();\n'})
 
     def test_refuses_a_pronoun_at_the_end_of_a_line(self):
         for line in ("int a = 1;  // whose size it is", "enum { a,  // it is first", "void f() {  // their way"):

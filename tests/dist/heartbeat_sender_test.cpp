@@ -134,7 +134,7 @@ TEST(HeartbeatSender, ASilentConnectionIsFoundAndTold) {
   EXPECT_EQ(server.finding()->ranks, std::vector{1});
 }
 
-// The others learn from their own hearts what has been found.
+// The others learn from their own heartbeat senders what has been found.
 // Label: waits
 TEST(HeartbeatSender, ASpareRankIsNoFaultOfTheJobAndANeededOneIsNamedWithItsRole) {
   StoreServer server({.world = 3});

@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <string>
+#include <vector>
+
 #include "starling/base/error.h"
 #include "starling/graph/pass.h"
 
@@ -40,6 +44,30 @@ fused_optimizer
 schedule
 rematerialise
 )");
+}
+
+// Rows of the table of docs/passes.md: name, and what the pass does.
+std::vector<std::pair<std::string, std::string>> rows_of_page() {
+  std::ifstream page(STARLING_SOURCE_FOLDER "/docs/passes.md");
+  std::vector<std::pair<std::string, std::string>> rows;
+  for (std::string line; std::getline(page, line);) {
+    if (!line.starts_with("| `")) continue;
+    const auto end = line.find("` | ", 3);
+    rows.emplace_back(line.substr(3, end - 3), line.substr(end + 4));
+  }
+  return rows;
+}
+
+TEST(PassOrder, IsThatOfTheRowsOfThePageWhichBeginWithWhatEachPassSaysOfItself) {
+  const auto rows = rows_of_page();
+  const auto& passes = all_passes();
+  ASSERT_EQ(rows.size(), passes.size()) << "docs/passes.md has a row for every pass";
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto& [name, text] = rows[i];
+    EXPECT_EQ(name, passes[i].name);
+    EXPECT_TRUE(text.starts_with(passes[i].doc)) << name << ": expected " << passes[i].doc << ", got " << text;
+    EXPECT_EQ(text.find("**required**") != std::string::npos, passes[i].required) << name;
+  }
 }
 
 TEST(PassTable, OrdersPassesByTheirPlace) {

@@ -31,7 +31,7 @@ struct DataSplits {
   std::shared_ptr<const Tokenizer> tokenizer{};         // of tokens, or of source sequences
   std::shared_ptr<const Tokenizer> target_tokenizer{};  // of target sequences, if it differs
   std::vector<std::string> target_names{};              // of the numbers to predict; may be empty
-  // Of the numbers to predict, where a network is to learn them standardised; empty: as they are.
+  // Means and deviations of the numbers to predict, where a network is to learn them standardised; empty: as they are.
   std::vector<double> target_means{};
   std::vector<double> target_deviations{};
   // How a file or row of the user becomes a sample, by the kinds of data/raw/raw.h; null: not described. Saved models

@@ -15,7 +15,7 @@ namespace starling::nn {
 // Each layer reads the output of the layer before, or the outputs named by `from`; sizes that follow from its inputs
 // (channels, widths) are inferred. `sample` is the type of one input without the batch axis. Throws with file, line and
 // column on unknown layers, options and names (suggesting the nearest), layers that do not fit their inputs, and layers
-// whose output nobody reads.
+// whose output no other layer reads.
 std::shared_ptr<Module> declared_net(const ConfigNode& layers, const TensorType& sample);
 // Overload for f32 samples, or for ids (i64) when the first layer is an embedding.
 std::shared_ptr<Module> declared_net(const ConfigNode& layers, const Shape& sample);

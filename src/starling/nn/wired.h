@@ -19,7 +19,7 @@ class Wired : public Module {
   Wired& add_shared(const std::string& name, std::shared_ptr<Module> module, const std::vector<std::string>& from = {});
 
   std::size_t size() const { return steps_.size(); }
-  std::vector<std::string> unread() const;  // modules except the last whose output nobody reads
+  std::vector<std::string> unread() const;  // modules except the last whose output no other reads
 
  protected:
   Tensor forward(const Tensor& x) override;

@@ -13,7 +13,7 @@ namespace starling {
 
 // Container shared by several sessions, with the initial values of its variables. Sessions hold its lock while they
 // run: exclusive if they assign, shared if they only read. The functions here lock too, so they may be called from any
-// thread at any time: no one sees part of a run or of a reset.
+// thread at any time: no caller sees part of a run or of a reset.
 class SharedContainer {
  public:
   explicit SharedContainer(std::string name = "main") : name_(std::move(name)) {}

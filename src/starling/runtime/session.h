@@ -22,7 +22,7 @@ struct SessionOptions {
   std::size_t cache = 32;                           // programs kept, one per set of feeds, fetches and targets
 };
 
-// Value that replaces an edge: whatever would have made it does not run.
+// Value given for an edge of the graph, in place of the one that its node would make: that node does not run.
 struct Feed {
   Edge edge;
   Tensor value;

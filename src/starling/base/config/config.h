@@ -67,7 +67,7 @@ class UnknownKey : public ConfigError {
 // tree that never changes; safe to read from any thread. Every error says where, what was expected and what was given:
 //   job.yaml:7:3: [config] expected one of (model, data, optimizer), got 'optimzer' (did you mean 'optimizer'?)
 // Files: at most 1 MiB, 32 levels, one document; anchors, aliases, tags and repeated keys are refused, these by load()
-// and parse() unless whoever calls tells repeated() himself, beside what else is wrong.
+// and parse() unless the caller tells repeated() itself, beside what else is wrong.
 class ConfigNode {
  public:
   // `overrides`: texts "a.b=value", applied in order before anything is read. The value is YAML; the path may name new

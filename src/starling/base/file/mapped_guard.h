@@ -7,7 +7,7 @@ namespace starling {
 
 // Guard of mapped files against SIGBUS, which a read beyond the end of a file that was cut off meanwhile raises, as
 // does a disk that fails. The signal handler puts zero pages in place of what cannot be read and marks the file;
-// whoever has read calls check_mapped() before using what was read. Signals elsewhere go to the handler that was
+// readers call check_mapped() before using what they have read. Signals elsewhere go to the handler that was
 // there before. Behind the new end of the file, but in the page that holds it, a file reads as zeros without a signal.
 
 // Begins to guard bytes; `name` is that of the file in messages. A process guards up to kMostGuarded files at a time;

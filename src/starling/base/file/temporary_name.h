@@ -15,7 +15,7 @@ enum class Writer {
   nobody,     // the name is not that of `final_name` with such a suffix
   alive,      // a process of this place that lives
   dead,       // one of this place that does not
-  elsewhere,  // one of another place, or from before this host was started again: nobody knows here
+  elsewhere,  // one of another place, or from before this host was started again: unknown here
 };
 Writer writer_of(std::string_view name, std::string_view final_name);
 

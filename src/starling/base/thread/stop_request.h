@@ -14,7 +14,7 @@ extern constinit thread_local const std::atomic<bool>* stop_request;
 class StopRequestScope {
  public:
   explicit StopRequestScope(const std::atomic<bool>& asked) : StopRequestScope(&asked) {}
-  // stop_request() of a thread that waits for this one; null: nobody asks.
+  // stop_request() of a thread that waits for this one; null: no stop is ever asked for.
   explicit StopRequestScope(const std::atomic<bool>* asked) : before_(detail::stop_request) {
     detail::stop_request = asked;
   }

@@ -7,7 +7,7 @@
 
 namespace starling::dist {
 
-// Signs of life of one rank, for whoever supervises it (health/failure_detector.h). Any thread; nothing here blocks.
+// Signs of life of one rank, for its supervision (health/failure_detector.h). Any thread; nothing here blocks.
 class RankProgress {
  public:
   // Counts a piece of work: a finished call, a batch, an epoch of pre-training. A rank that others wait for and that

@@ -41,7 +41,7 @@ Result<Beat> read_beat(std::string_view text);
 // period (the process is stopped, cut off or dead); and no progress for the deadline though heartbeats go on (hung I/O,
 // an endless loop) while another rank waits that long, which one that has left its world never does. Pauses of the
 // whole job are forgiven: a gap between two looks means that the judge itself was stopped, and a time without any beat
-// that everybody was; once a rank has gone, those that stay are forgiven for their deadline. A silent rank that has
+// that all ranks were; once a rank has gone, those that stay are forgiven for their deadline. A silent rank that has
 // left its world owes the others nothing but its end: it is found once all others that live wait for that, since a
 // finding ends the job. So it is with a spare one, whose silence costs the others nothing. Ranks of other hosts that
 // are silent all at once may have been cut off: they are forgiven for their deadline. One thread at a time.
@@ -61,9 +61,9 @@ class FailureDetector {
 
   // Looks at all ranks. Call it at least every period(). The first finding stays.
   const std::optional<Finding>& look(Time now);
-  std::optional<std::chrono::milliseconds> period() const;  // none: nobody beats
+  std::optional<std::chrono::milliseconds> period() const;  // none: no rank beats
 
-  // True if this rank should be told what is found now. One that only waits for the others to end is told once nobody
+  // True if this rank should be told what is found now. One that only waits for the others to end is told once no rank
   // works any more: its own end, which follows, would be theirs.
   bool may_be_told(int rank) const;
 

@@ -174,7 +174,7 @@ void World::report_progress() const {
   if (comm && comm->rank_progress() != nullptr) comm->rank_progress()->progress();
 }
 
-std::shared_ptr<Comm> World::part(const dist::RankInfo& place, const std::string& name,
+std::shared_ptr<Comm> World::part(const dist::RankInfo& part_info, const std::string& name,
                                   const WorldOptions& options) const {
   dist::ConnectOptions how;
   how.epoch = epoch;
@@ -183,7 +183,7 @@ std::shared_ptr<Comm> World::part(const dist::RankInfo& place, const std::string
   how.checking = options.checking;
   how.stop = options.stop;
   how.listen = ties->store->local_host();
-  return dist::connect_world(place, with_prefix(store, name), how).comm;
+  return dist::connect_world(part_info, with_prefix(store, name), how).comm;
 }
 
 void World::report_step(std::int64_t step) const {

@@ -51,11 +51,12 @@ struct World {
   bool leads() const { return info.rank == 0; }  // the rank that writes files and prints
 
   // Communicator of some of the ranks, who all call this with the same name: independent of the world's, so that what
-  // breaks one does not break the other, and unsupervised. `place` is that among them. Collective.
-  std::shared_ptr<Comm> part(const dist::RankInfo& place, const std::string& name, const WorldOptions& options) const;
+  // breaks one does not break the other, and unsupervised. `part_info` is this rank's among them. Collective.
+  std::shared_ptr<Comm> part(const dist::RankInfo& part_info, const std::string& name,
+                             const WorldOptions& options) const;
 
   // Reports this rank's step to `starling launch`, for its message should the rank die. Cheap enough for every step:
-  // most calls only store the number. Under another launcher the step appears in the rank's own last words.
+  // most calls only store the number. Under another launcher the step appears in the rank's own final message.
   void report_step(std::int64_t step) const;
 
   // Reports that this rank works on something that others wait for, such as an epoch of pre-training or a batch of an

@@ -38,7 +38,7 @@ struct PushOptions {
   double weight = 1;  // samples that the gradient is the mean of (Merge::mean)
   double lr = -1;     // learning rate of the update; negative: the server's own
   // Portions of the data that the gradient is made of. Servers (Merge::each) drop a push of which they have taken any
-  // portion before, whoever pushed it; empty: not told, and never dropped.
+  // portion before, from this worker or another; empty: not told, and never dropped.
   std::vector<std::int64_t> portions{};
 };
 
@@ -53,7 +53,8 @@ class Client {
  public:
   using Ticket = std::uint64_t;
 
-  // Greets all servers; blocks until they answer. A worker that comes again continues its numbers.
+  // Says hello to all servers; blocks until they answer. A worker that joins again continues the numbers of its
+  // requests.
   Client(std::shared_ptr<Wire> wire, KeyTable keys, ClientOptions options);
   ~Client();
   Client(const Client&) = delete;
@@ -71,7 +72,7 @@ class Client {
   Ticket push(std::size_t tensor, const Tensor& gradient, const PushOptions& options, CodedPushes& codec);
   // The gradient errorsᵀ·inputs of a matrix of which every key has whole rows, by its factors.
   Ticket push_factors(std::size_t tensor, const Tensor& errors, const Tensor& inputs, const PushOptions& options);
-  // Residual that the codec keeps of a tensor, as it is.
+  // Pushes, uncoded, the residual that the codec keeps of a tensor, which is then zero.
   Ticket push_kept(std::size_t tensor, const PushOptions& options, CodedPushes& codec);
   // Writes weights read at this clock into `into` (contiguous, on the CPU). Pieces may have different versions.
   Ticket pull(std::size_t tensor, const Tensor& into, std::int64_t clock = 0);
@@ -88,8 +89,8 @@ class Client {
   // Rows of a tensor `by_rows`, in the order asked for: [n, …]. Blocks.
   Tensor pull_rows(std::size_t tensor, const Tensor& rows, std::int64_t clock = 0);
 
-  // Tells the servers that no read waits for the worker any more. A worker calls leave() for itself; for a dead one,
-  // whoever knows of its death calls retire(). Its pushes stay. Blocks.
+  // Tells the servers that no read waits for the worker any more. A worker calls leave() for itself; for a dead one a
+  // client that knows of its death, such as the leader's, calls retire(). Its pushes stay. Blocks.
   void retire(int worker);
   void leave();
   // Makes reads of others wait for this worker again after leave(), from this clock on. Blocks.

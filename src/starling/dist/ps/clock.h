@@ -32,8 +32,8 @@ class WorkerClocks {
  public:
   explicit WorkerClocks(const ClockOptions& options);
 
-  // Makes reads wait for the worker from this clock on, or from `least` on if it comes back later than that: nobody
-  // falls behind by it.
+  // Makes reads wait for the worker from this clock on, or from `least` on if it comes back later than that: no other
+  // worker falls behind by it.
   void join(int worker, std::int64_t clock);
   void complete(int worker, std::int64_t clock);
   void retire(int worker);

@@ -27,7 +27,7 @@ class PushCodec {
   // True if gradients of this piece are coded by coder(): f32, and whole lines where the codec's form is one of lines.
   bool codes(const ServedTensor& tensor, const TensorType& piece) const;
 
-  // Server: the values of a coded push, in memory of their own. Failure: what its peer sent is none of this piece.
+  // Server's side: values of a coded push, in memory of their own. Failure: the parts are no push of this piece.
   Result<Bytes> decode(const Header& header, const ServedTensor& tensor, const TensorType& piece,
                        std::span<const Bytes> parts) const;
 
@@ -43,7 +43,7 @@ class PushCodec {
 bool can_be_pushed(const CodecChoice& choice);
 std::string pushable_codecs();  // names, for messages
 
-// Gradients of one worker in the form of a codec, key by key, and what has not been sent of each yet.
+// Worker's side: codes its gradients, key by key, and keeps the residuals, which have not been sent yet.
 class CodedPushes {
  public:
   CodedPushes(PushCodec codec, KeyTable keys);
@@ -51,18 +51,19 @@ class CodedPushes {
   std::uint32_t form() const { return codec_.form(); }
   bool codes(const Key& key) const { return pieces_[key.id].coded; }
 
-  // Form of this key's piece of a gradient, of f32 values from `x` on; what it lacks is kept for the next one.
+  // Codes this key's piece of a gradient, f32 values from `x` on; the residual is added to the next one.
   Bytes encode(const Key& key, const float* x);
 
-  // True if something of a gradient of this key is kept, or of any.
+  // True if there is a residual of this key; of any key.
   bool keeps(const Key& key) const { return pieces_[key.id].fresh > 0 && !pieces_[key.id].states.empty(); }
   bool keeps() const;
-  // Values that are kept of this key, and are not from then on. Velocities begin anew, as where everything is sent.
+  // Takes out the residual of this key, for a push of plain values: it is zero then. The momentum of a codec begins
+  // anew, as it does after gradients that were sent whole.
   Bytes release(const Key& key);
 
-  // Of a tensor so far: bytes of gradients and of their forms.
+  // Traffic of a tensor so far.
   struct Traffic {
-    double before = 0, after = 0;
+    double before = 0, after = 0;  // bytes of its gradients, and of the forms that were sent of them
     double error = 0;  // norm of what is kept, as a share of that of the gradient, in the last push that was looked at
   };
   const Traffic& traffic(std::size_t tensor) const { return traffic_[tensor]; }

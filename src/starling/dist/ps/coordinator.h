@@ -7,8 +7,8 @@
 
 namespace starling::dist::ps {
 
-// Vectors of a coordinator's procedures, by their numbers on the servers; pairs of L-BFGS follow. Steepest and orthant
-// are those of OWL-QN.
+// Vectors of a coordinator's procedures, by their numbers on the servers; pairs of L-BFGS follow. kSteepest and
+// kOrthant are used by OWL-QN alone.
 struct CoordinatorVectors {
   static constexpr int kWeights = 0, kGradient = 1, kBefore = 2, kDirection = 3, kFrom = 4, kSteepest = 5, kOrthant = 6,
                        kPairs = 7;
@@ -36,13 +36,14 @@ class ProcedureCoordinator {
   using Evaluate = std::function<double()>;
   ProcedureCoordinator(Client& client, Evaluate evaluate, const CoordinatorOptions& options = {});
 
-  // One iteration; false: nothing to gain any more.
+  // Makes one iteration: a direction, and steps along it until the loss is low enough. False: the weights are at a
+  // minimum, as far as the tolerance tells.
   bool iterate();
   // Puts the weights back to where an iteration began that `evaluate` has left by an exception; none follows it.
   void go_back();
   double loss() const { return loss_; }  // with the penalty
   int evaluations() const { return evaluations_; }
-  // Steps along which the gradient did not grow (yᵀs > 0 does not hold), so that they say nothing of a minimum: not
+  // Number of steps s along which the gradient did not grow, yᵀs <= 0: such pairs say nothing of a minimum and are not
   // kept.
   int pairs_refused() const { return pairs_refused_; }
 

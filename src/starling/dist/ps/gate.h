@@ -19,7 +19,7 @@ struct Push {
   Bytes rows{};  // row-sparse: i64; owner null: dense
   Bytes values{};
 };
-// Memory of its own: the sender may reuse what it lent once its push is acknowledged.
+// Copies borrowed bytes into memory of their own: the sender may reuse what it lent once its push is acknowledged.
 void keep(Bytes& bytes);
 
 // Pushes that make one step of the optimizer together, by worker.
@@ -30,7 +30,8 @@ class Gate {
  public:
   explicit Gate(const ClockOptions& options) : options_(options), clocks_(options) {}
 
-  // Each returns the steps to make now, in order.
+  // Events of a key: push() and tick(), a worker's clock; retire() and join(), workers that leave and come. Every
+  // function returns the steps of the optimizer that may be made now, in order.
   std::vector<Step> push(Push push);
   std::vector<Step> tick(int worker, std::int64_t clock);
   std::vector<Step> retire(int worker);

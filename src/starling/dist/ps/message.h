@@ -26,7 +26,7 @@ Bytes bytes_of_text(std::string text);
 Bytes share(const Tensor& contiguous);  // memory of a tensor on the CPU; keeps its storage alive
 std::string_view text_of(const Bytes& bytes);
 
-// Requests, then answers.
+// Kind of a message: requests of clients and servers first, then answers.
 enum class Verb : std::uint8_t {
   hello,  // a worker joins at `clock`; parts: proof. Answer: version = number of its newest push
   put,    // sets the weights of a key; parts: values
@@ -69,13 +69,15 @@ struct Header {
   std::uint32_t slot = 0;     // tensor of the manifest, or length of a list
   std::uint32_t form = 0;     // of a gradient's values: kPlain, or the number of a codec's form (coded_push.h)
 };
-// Senders that are no workers: one who looks on and never waits for clocks; another server.
+// Header::worker of senders that are no workers: an observer, which never waits for clocks; another server.
 inline constexpr std::uint32_t kObserver = 0xFFFFFFFF, kServer = 0xFFFFFFFE;
-// Slots of answers. done: the server has no backup (any more); refused: its backup has taken its place.
+// Header::slot of answers. kAlone, with done: the server has no backup (any more). kReplaced, with refused: its backup
+// has taken its place.
 inline constexpr std::uint32_t kAlone = 1, kReplaced = 2;
-// Slot of a push that names the portions of the data it is made of: each counts once, whoever pushes it.
+// Header::slot of a push that names the portions of the data it is made of: each counts once, from whichever worker.
 inline constexpr std::uint32_t kOfPortions = 0xFFFFFFFF;
-// Forms of a push: values as they are; two parts δ [rows, outputs] and a [rows, inputs], whose product δᵀ·a they are.
+// Header::form of a push: kPlain, the values as they are; kFactors, two parts δ [rows, outputs] and a [rows, inputs],
+// whose product δᵀ·a the values are.
 inline constexpr std::uint32_t kPlain = 0, kFactors = 1;
 using HeaderBytes = std::array<std::byte, Header::kSize>;
 HeaderBytes encode(const Header& header);

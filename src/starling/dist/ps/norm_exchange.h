@@ -11,30 +11,31 @@
 
 namespace starling::dist::ps {
 
-// Steps of one key that need norms of its whole tensor, of which other servers hold pieces too. A step is measured
-// here, told to the others, and made when all have told theirs: the n-th step of a worker (or of a clock) is the same
-// everywhere. Nobody blocks meanwhile. Knows no tensors.
+// Steps of one key that need norms of its whole tensor, of which other servers hold pieces too. A server measures its
+// piece of a step, sends the sums to the other servers, and makes the step when the sums of all have arrived: the n-th
+// step of a worker (or of a clock) is the same on all servers. No call blocks meanwhile. Knows no tensors.
 class NormExchange {
  public:
-  // Maker of a step, and number of its steps before.
+  // Name of a step on all servers: the worker that pushed it, and how many of that worker's came before it.
   struct Tag {
     int worker = 0;  // -1: all workers together
     std::uint64_t count = 0;
     friend auto operator<=>(const Tag&, const Tag&) = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 sees one
   };
 
-  // ordered: steps come in the same order everywhere and are made one after another; else only those of one worker are.
+  // ordered: steps come in the same order on all servers and are made one after another; else only the steps of one
+  // worker are ordered.
   NormExchange(int server, std::vector<int> servers, bool ordered)
       : server_(server), servers_(std::move(servers)), ordered_(ordered) {}
 
-  void add(int worker, Step step);
+  void add(int worker, Step step);  // of this server, to be measured
   void hear(int server, const Tag& tag, const NormSums& sums);
-  // The worker is lost: its steps that wait for a server which never got its piece are dropped. How many. Ordered steps
+  // Drops the steps of a lost worker that wait for a server which never got its piece; returns how many. Ordered steps
   // are those of all workers and stay.
   std::size_t forget(int worker);
   bool idle() const { return waiting_.empty(); }
 
-  // Next step that is to be measured here; its sums are given by tell().
+  // Next step to be measured on this server; tell() gives its sums.
   struct Measured {
     Tag tag;
     const Step* step = nullptr;

@@ -7,14 +7,15 @@
 
 namespace starling::dist::ps {
 
-// Sums of squares over a piece of a tensor, or over all of it: of the weights, and of what a rule compares them with.
+// Sums of squares over a piece of a tensor, or over all of it: of the weights, and of the gradient (lars) or the update
+// (lamb) that the rule divides their norm by.
 struct NormSums {
   double weights = 0;
   double others = 0;
 };
 
-// Rule with norms of whole tensors (lars, lamb), applied to a piece: the norms come from all who hold one. Equals the
-// optimizer's own op up to rounding.
+// Rule with norms of whole tensors (lars, lamb), applied to a piece: the norms come from the servers of all pieces.
+// Equals the optimizer's own op up to rounding.
 class NormRule {
  public:
   virtual ~NormRule() = default;

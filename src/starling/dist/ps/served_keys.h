@@ -25,14 +25,14 @@ class ServedKeys {
              PushCodec codec = PushCodec());
 
   // Carries out hello, put, push (also of push_pull), tick, retire, put_state and norms. A push with a number that was
-  // seen before changes nothing. Failure: what does not fit; nothing has changed then.
+  // seen before changes nothing. Failure: the request does not fit, and nothing has changed.
   Result<void> change(const Header& header, std::span<const Bytes> parts);
 
-  // A command over the vectors of all keys (vectors.h), by the fields of `vectors` in message.h. The result is this
-  // server's part of a sum. A command that was seen before is not carried out again.
+  // Carries out a command over the vectors of all keys (vectors.h), from the fields that message.h gives for `vectors`.
+  // Returns this server's term of a sum. A command that was seen before is not carried out again.
   Result<double> command(const Header& header);
 
-  // Reads: a failure is a request that can never be answered.
+  // Checks a request that reads; failure: it can never be answered, not even later.
   Result<void> expect_read(const Header& header, std::span<const Bytes> parts) const;
   bool may_read(const Header& header) const;
   Message read(const Header& header, std::span<const Bytes> parts);  // if may_read()

@@ -26,7 +26,7 @@ struct ServerOptions {
   ClockOptions clock{};
   PushCodec codec = PushCodec();  // that workers push by; its backup has the same
   int threads = 1;                // of its updates
-  std::string secret{};           // workers must know it; empty: anyone who can connect is served
+  std::string secret{};           // workers must know it; empty: every client that can connect is served
   milliseconds silence{10'000};   // a backup that does not answer for so long is given up
 };
 

@@ -19,7 +19,7 @@ namespace starling::dist::ps {
 // number changes from push to push. Used by one thread, always the same one once steps are made.
 class Shard {
  public:
-  // optimizer null: steps add what was pushed.
+  // `optimizer` makes the optimizer of the weights; null: a step adds the pushed values to them.
   Shard(const ServedTensor& tensor, const TensorType& piece, const optim::OptimizerMaker& optimizer);
 
   const TensorType& type() const { return type_; }
@@ -34,12 +34,12 @@ class Shard {
   NormSums measure(const Step& pushes);
   void step(const Step& pushes, const NormSums& whole);
 
-  // Weights as they are now, without a copy: a later step leaves them alone while somebody holds them.
+  // Weights as they are now, without a copy: a later step writes elsewhere while the bytes returned are held.
   Bytes weights();
   // Copies of rows, given by their numbers in this key.
   Bytes rows(const Bytes& numbers);
 
-  // A command over vectors (vectors.h); its partial result, 0 where there is none.
+  // Runs a command over vectors (vectors.h) on this piece; returns its term of the result, 0 where there is none.
   double command(VectorOp op, int a, int b, double alpha);
   // Adds a gradient to a vector, each portion once; false: it was there.
   bool add_portion(int vector, std::int64_t portion, const Push& push);
@@ -52,7 +52,7 @@ class Shard {
   Result<void> accepts(const Bytes& rows, const Bytes& values) const;
 
  private:
-  void part();  // from a snapshot that somebody holds
+  void part();  // copies the weights before they change, if weights() has given them out and they are still held
   void apply(const Tensor& gradient);
   Tensor tensor_over(const Bytes& bytes, const TensorType& type) const;
   Tensor gradient_of(const Push& push) const;

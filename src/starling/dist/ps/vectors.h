@@ -27,13 +27,13 @@ inline constexpr int kMostVectors = 1000;
 // Vectors of one key; made of zeros when first named.
 class KeyVectors {
  public:
-  // The vector of this number; 0: `weights`, which must then be ready to be written to.
+  // Vector by its number; 0: `weights`, which the caller has made ready to be written to.
   Tensor at(int vector, const Tensor& weights);
 
   // Adds alpha · gradient to a vector unless this portion of the data has been added before, or is of an earlier round;
   // false: it was not added.
   bool add_portion(int vector, std::int64_t portion, double alpha, const Tensor& gradient);
-  // A round begins, whose first portion has this number: what comes late of the round before is refused.
+  // Begins a round, whose first portion has this number: portions of the round before that come late are refused.
   void forget_portions(int vector, std::int64_t first) { rounds_[vector] = {first, {}}; }
   void forget_rounds() { rounds_.clear(); }
 

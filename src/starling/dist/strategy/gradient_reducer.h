@@ -27,7 +27,7 @@ struct GradientReducerOptions {
 //
 // begin() takes the number of samples that this rank's loss is the mean of; the result is the mean over the samples of
 // all ranks. A rank without samples passes 0 and need not run backward(). To accumulate over several backward passes,
-// call begin() before the last. Nobody else may use the communicator between begin() and finish(), which all ranks
+// call begin() before the last. No other code may use the communicator between begin() and finish(), which all ranks
 // call; one thread per rank.
 class GradientReducer {
  public:

@@ -10,7 +10,7 @@
 
 namespace starling::dist {
 
-// Where gradients of a variable are added up over several batches.
+// Tensor in which gradients of a variable are added up over several batches.
 struct GradientSlot {
   Tensor variable, slot;
 };

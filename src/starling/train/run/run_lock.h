@@ -12,7 +12,7 @@ class RunLock {
   // long to exit), or if opening or locking it fails for another reason. Holds nothing if the folder cannot be created
   // or the file system has no locks. Removes what killed runs have left half written in it (model.tmp-*,
   // job.yaml.tmp-*, summary.json.tmp-*); of what was begun elsewhere, on another host or before this one was started
-  // again, what nobody has written to for a day.
+  // again, what no process has written to for a day.
   explicit RunLock(const std::filesystem::path& folder);
   ~RunLock();
   RunLock(const RunLock&) = delete;

@@ -11,7 +11,7 @@
 
 namespace starling::train {
 
-// How a run ended. A run that was killed has left no word and counts as interrupted: it can be resumed.
+// End of a run. One that was killed has left no word and counts as interrupted: it can be resumed.
 enum class RunEnd { running, finished, interrupted, failed };
 std::string_view to_string(RunEnd end);
 
@@ -19,8 +19,8 @@ std::string_view to_string(RunEnd end);
 struct RunRecord {
   std::filesystem::path folder{};
   RunEnd state = RunEnd::interrupted;
-  // By path, as optimizer.lr: all values of job.yaml; for a run of a C++ trainer, the settings that its checkpoints
-  // keep.
+  // Settings by path, as optimizer.lr: all values of job.yaml; for a run of a C++ trainer, the settings that its
+  // checkpoints keep.
   std::map<std::string, nlohmann::json> settings{};
   std::map<std::string, double> metrics{};  // of the last evaluation
   double steps = 0;
@@ -39,12 +39,13 @@ bool is_run_folder(const std::filesystem::path& folder);
 // All run folders at and below a folder, sorted by name. Links are not followed. Throws if the folder is not there.
 std::vector<std::filesystem::path> find_runs(const std::filesystem::path& folder);
 
-// How far the newest checkpoint of a run has come; nullopt: there is none that tells.
+// Position of the newest checkpoint of a run.
 struct RunPosition {
   std::int64_t epoch = 0;   // whole epochs that are done
   std::int64_t sample = 0;  // of the next epoch
   std::int64_t step = 0;
 };
+// nullopt: the folder has no checkpoint whose position can be read.
 std::optional<RunPosition> newest_position(const std::filesystem::path& folder);
 
 // Reads what the folder holds and never throws on damaged files: they are told in `problem`.

@@ -30,7 +30,7 @@ dist::ps::Bytes bytes_of_value(const T& value) {
   return dist::ps::bytes_of_text(std::string(reinterpret_cast<const char*>(&value), sizeof value));
 }
 
-// nullopt: the part has another size.
+// Value that bytes_of_value() wrote; nullopt: the part has another size.
 template <class T>
 std::optional<T> value_of(const dist::ps::Bytes& bytes) {
   static_assert(std::is_trivially_copyable_v<T>);

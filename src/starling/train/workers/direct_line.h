@@ -25,7 +25,7 @@ struct LeaderLineOptions {
 class ControlCall {
  public:
   ControlCall(std::shared_ptr<dist::ps::Wire> wire, const LeaderLineOptions& options);
-  // The answer. Throws if the leader is gone.
+  // Sends the request and waits for its answer. Throws if the leader is gone.
   dist::ps::Message call(Control what, std::vector<dist::ps::Bytes> parts = {});
 
  private:
@@ -53,11 +53,12 @@ class DirectLine final : public LeaderLine {
   void leave(const std::string& counters) override;
   void failed(const std::string& why) override;
 
-  // The parts of join() and next(), for groups. `start` is read once the run has begun.
+  // One attempt of join() and of next() each, for members of groups, which take turns in asking. `start` is read once
+  // the run has begun.
   enum class Begun { not_yet, begun, over };
   Begun try_join(const std::vector<Tensor>& like, RunStart& start);
   PortionAnswer ask();  // waits for a moment if there is nothing
-  // Called, on a thread of its own, if the leader has lost this worker's group. Null: nobody.
+  // Called, on a thread of its own, if the leader has lost this worker's group. Null: nothing is called.
   void when_lost(std::function<void()> lost);
 
  private:

@@ -28,10 +28,11 @@ class LeaderLine : public data::Portions {
   virtual bool wanted(std::int64_t portion) = 0;
   virtual PortionAnswer::Kind why() = 0;  // the loader's batch was null: pause or end; call once for each
 
-  // The note of a portion, of all who have made a part of it. Call once for each, before done().
+  // Sums the notes of a portion over the members of a group that have made a part of it; a worker by itself has made
+  // all of it. Call once for each portion, before done().
   virtual PortionNote whole(const PortionNote& note) { return note; }
   virtual void done(const PortionNote& note) = 0;
-  virtual void settled() = 0;
+  virtual void settled() = 0;  // all that was kept back is on the servers
   virtual void leave(const std::string& counters) = 0;
   virtual void failed(const std::string& why) = 0;  // does not throw
 };

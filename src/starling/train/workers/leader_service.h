@@ -12,7 +12,7 @@
 
 namespace starling::train {
 
-// How a run begins, for its workers.
+// Beginning of a run, as its leader tells it to the workers: where in the data, and the buffers of the network.
 struct RunStart {
   data::DataPosition position{};
   std::vector<Tensor> buffers{};  // running statistics, in the network's order; on the CPU
@@ -21,15 +21,16 @@ std::vector<dist::ps::Bytes> encode(const RunStart& start);
 // Reads the position, and the buffers into tensors of the same types. Throws if they do not fit.
 RunStart decode_start(const dist::ps::Message& message, const std::vector<Tensor>& like);
 
-// Answers the workers of a run, on a thread of its own: portions from the queue, and how the run begins. Nobody waits
-// for anybody here. A worker that has been silent for so long is lost to the queue.
+// Leader's end of the lines to the workers of a run, a thread of its own: hands out portions from the queue and tells
+// how the run begins. The thread never waits for one worker. A worker that has been silent for longer than
+// Options::silence is lost to the queue.
 class LeaderService {
  public:
   struct Options {
     std::string address{};  // to listen on; see ps/wire.h
     int workers = 1;        // of the queue
     int members = 1;        // of each of them, if they are groups: a group that has lost one is lost for good
-    std::chrono::milliseconds silence{6000};  // of a worker that is lost then; 0: nobody is watched
+    std::chrono::milliseconds silence{6000};  // of a worker that is lost then; 0: none is watched
   };
   LeaderService(std::shared_ptr<dist::ps::Wire> wire, PortionQueue& queue, const Options& options);
   ~LeaderService();

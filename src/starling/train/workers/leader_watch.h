@@ -9,8 +9,8 @@
 
 namespace starling::train {
 
-// Asks the leader of a run now and then whether it lives, on a thread of its own, for a server that has nothing else to
-// do with it.
+// Watch of a server over the leader of its run, with which it has no other line: asks it now and then for a sign of
+// life, on a thread of its own.
 class LeaderWatch {
  public:
   LeaderWatch(std::shared_ptr<dist::ps::Wire> wire, LeaderLineOptions options);

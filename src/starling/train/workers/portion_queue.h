@@ -44,7 +44,8 @@ struct PortionNote {
   RankStats stats{};
 };
 
-// Sums over the portions of one step: as many as a batch has pieces, whoever made them; in turn, those of its batch.
+// Sums over the portions of one step: as many as a batch has pieces, from whichever workers; in
+// turn (PortionQueue::Options), those of its batch.
 struct PortionStep {
   double loss = 0;  // loss · weight
   double weight = 0;
@@ -54,16 +55,18 @@ struct PortionStep {
   std::uint32_t not_finite = 0;
 };
 
-// Portions of a run's data, handed out to whoever asks. A step of the run is complete when as many portions as a batch
-// has pieces have been done since the last one, whichever they are, so that a worker which stops holds up none but its
-// own. A portion that a lost worker had is given to another; in turn, its part of every step is left out. Thread-safe.
+// Portions of a run's data, handed out to workers as they ask. A step of the run is complete when as many portions as a
+// batch has pieces have been done since the last one, whichever they are, so that a worker which stops holds up none
+// but its own. A portion that a lost worker had is given to another; in turn, its part of every step is left out.
+// Thread-safe.
 class PortionQueue {
  public:
   struct Options {
     int workers = 1;
     bool in_turn = false;   // worker w gets portions w, w + workers, …: each makes its part of every step
     std::int64_t warm = 0;  // the first worker makes so many portions before the others begin
-    // A worker for whom none is left gets one that others have and have not done: of slow ones the first result counts.
+    // A worker that asks when no portion is left gets one that another worker has not finished yet: its first result
+    // counts, so that a slow worker does not hold up the step.
     bool duplicate = false;
   };
   explicit PortionQueue(const Options& options);
@@ -74,7 +77,7 @@ class PortionQueue {
     std::function<double(std::int64_t step)> rate{};  // learning rate of a step, counted from the opening
   };
 
-  // The leader's side.
+  // Leader's side: open() before all else.
   void open(const Opening& opening);
   void allow(std::int64_t portions);  // no more than these are handed out until more are allowed
   // Sums of the next complete step; nullopt: none in this time.
@@ -91,7 +94,7 @@ class PortionQueue {
     f();
   }
 
-  // The workers' side.
+  // Workers' side, called by the leader's service for them.
   bool join(int worker);  // false: the run is over
   PortionAnswer next(int worker);
   // False: this portion, which the worker has, need not be done any more; the worker may forget it.
@@ -99,7 +102,7 @@ class PortionQueue {
   void done(int worker, const PortionNote& note);
   void settled(int worker);
   void leave(int worker, std::string counters);
-  // The worker will not come again: its portions go to others.
+  // Gives up a worker that will not come again: its portions go to others.
   void lose(int worker, const std::string& why);
 
   struct Lost {

@@ -24,12 +24,12 @@ class ProcedureRun {
     std::int64_t evaluations = 0;  // rounds that it took
     bool moved = false;            // false: there is nothing to gain any more
   };
-  // nullopt: left, as asked (between portions, null: never); the weights are those that the iteration began with, and
-  // there is none after it.
+  // Makes the next iteration. `leave` is asked between portions (null: never); once it is true the iteration is given
+  // up, with the weights that it began with, and nullopt returned: there is no iteration after that.
   std::optional<Iteration> iterate(const std::function<bool()>& leave = {});
 
-  // Evaluations, points (which overflowed) and pairs that were refused, and what went between leader and servers:
-  // requests and bytes beside headers.
+  // Counts of evaluations, of trial points refused because the loss was infinite, of pairs refused, and of requests and
+  // bytes (without headers) between leader and servers.
   dist::ps::Counters counters() const;
 
  private:

@@ -8,9 +8,9 @@
 
 namespace starling::train {
 
-// Weights as servers hold them, with the options of their parameter groups: the same on leader, workers and servers of
-// a job. Tensors of many rows are cut between rows, so that rows of them can be pushed alone. whole: no tensor is cut.
-// lines: those of few rows are, too, for a codec whose form is one of lines.
+// Table of the weights for servers, with the options of their parameter groups: the same on leader, workers and servers
+// of a job. Tensors of many rows are cut between rows, so that rows of them can be pushed alone. `whole`: no tensor is
+// cut. `lines`: tensors of few rows are cut between rows, too, for a codec whose form is one of lines.
 std::vector<dist::ps::ServedTensor> served_tensors(const dist::TrainedState& state, int servers, bool whole,
                                                    bool lines = false);
 

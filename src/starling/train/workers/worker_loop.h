@@ -11,7 +11,7 @@
 
 namespace starling::train {
 
-// One worker of a run with a leader.
+// Network, optimizer, strategy and line to the leader of one worker.
 struct WorkerParts {
   nn::Module& net;
   optim::Optimizer& optimizer;

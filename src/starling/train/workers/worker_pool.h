@@ -22,7 +22,7 @@ struct WorkerPoolOptions {
   int members = 1;
   std::shared_ptr<dist::ps::Wire> wire{};
   std::string address{};                        // address that the leader listens on
-  std::chrono::milliseconds heartbeat{2000};    // of workers; 0: nobody is watched
+  std::chrono::milliseconds heartbeat{2000};    // of workers; 0: none is watched
   std::chrono::milliseconds deadline{300'000};  // for any progress of a run whose workers live
   std::function<bool()> stop{};                 // polled while waiting for workers; true: throws Error; null: never
   std::shared_ptr<SharedBuffers> buffers{};     // of the first worker
@@ -60,11 +60,12 @@ class WorkerPool {
     bool begins_epoch = false;
     bool last = false;  // the procedure has nothing to gain any more
   };
-  // The next step, once its portions are done; nullopt: none are in the time of a progress line. Throws when a worker
-  // is lost that the strategy cannot do without, or the last one. `leave` is polled within an iteration of a procedure,
-  // which may be many passes over the data; true: it is left, the weights are as before it, and no step follows.
+  // Next step, once all its portions are done; nullopt: it is not complete within the time of a progress line. Throws
+  // when a worker is lost that the strategy cannot do without, or the last one. `leave` is polled within an iteration
+  // of a procedure, which may be many passes over the data; true: it is left, the weights are as before it, and no step
+  // follows.
   std::optional<Step> step(const std::function<bool()>& leave = {});
-  // Portions before this epoch may be handed out, and no further ones.
+  // Lets portions of the data before this epoch be handed out, and no further ones.
   void allow(std::int64_t epoch);
   // True if complete steps have not been taken.
   bool behind();
@@ -72,11 +73,11 @@ class WorkerPool {
   // Brings all workers to a halt after the step begun; what they did is on the servers then.
   void pause();
   void resume() { queue_.resume(); }
-  // The model, into tensors of these names: weights alone if no optimizer state is given.
+  // Copies the model from the servers into tensors of these names: weights alone if no optimizer state is given.
   void fetch(const dist::TrainedState& state);
   // Tells the workers and then the servers that the run is over, however it ended. Waits some seconds for the workers.
   void close();
-  // Ends the run: what each worker told, with the servers' counters beside the first one's.
+  // Ends the run; returns what each worker has told, the servers' counters beside those of the first worker.
   std::vector<RankSummary> finish();
 
   dist::ps::Counters server_counters() { return model_->counters(); }  // sums over the servers; asks them

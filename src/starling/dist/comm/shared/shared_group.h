@@ -30,7 +30,7 @@ class SharedGroup final : public Mover {
   Outcome await(const Ticket& ticket, CommTime deadline);
   // Breaks the world because the operation missed its deadline, naming the missing ranks.
   void expire(const Ticket& ticket);
-  // Breaks the world for this reason. Nobody touches this rank's buffers afterwards.
+  // Breaks the world for this reason. No other rank touches this rank's buffers afterwards.
   void abort(const std::string& reason);
   // Waits for a posted split and makes this rank's new group.
   Outcome split(const Call& call, Part& part);

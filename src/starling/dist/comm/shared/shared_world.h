@@ -63,7 +63,7 @@ class SharedWorld {
   // `stop`: polled meanwhile; true: throws Error. null: never.
   void await_all(CommTime deadline, const std::function<bool()>& stop = {});
 
-  // Breaks the world and wakes everyone. Only the first reason is kept.
+  // Breaks the world and wakes all ranks that wait. Only the first reason is kept.
   void break_with(const std::string& reason);
   bool broken() const { return block_.fate.load() != WorldBlock::whole; }
   std::string reason() const;

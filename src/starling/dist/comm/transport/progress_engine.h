@@ -41,7 +41,7 @@ class ProgressEngine {
   void forget(const std::vector<const Operation*>& operations);
 
   // Messages of a group that wait for their turn: `start` begins those whose turn has come, and is true if others are
-  // left. Whoever waits, in whatever group, starts those of all: a rank that waits in one may be waited for in another.
+  // left. A thread that waits in one group starts those of all groups: its rank may be waited for in another.
   void add_starter(const void* owner, std::function<bool()> start);
   void remove_starter(const void* owner);
   bool start_waiting();

@@ -14,7 +14,7 @@ std::shared_ptr<HeartbeatSender> watch_until_exit(std::shared_ptr<HeartbeatSende
                                                   std::shared_ptr<void> ties);
 
 // Called when a process only waits for the others to end, in ways that cannot be interrupted: from now on a finding of
-// the hearts is written to stderr and ends the process with code 1, also one made before. Does nothing without a
+// the sender, also one made before, is written to stderr and ends the process with code 1. Does nothing without a
 // watch.
 void wait_under_watch();
 

@@ -30,9 +30,9 @@ HeartbeatSender::HeartbeatSender(std::unique_ptr<StoreLine> line, HeartbeatOptio
       rank_progress_(std::move(rank_progress)),
       found_(std::move(found)),
       again_(std::move(again)),
-      bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (!bell_) fail("[heartbeats] expected an event descriptor, got: {}", errno_text());
-  // The first beat leaves at once: whoever is stopped from here on is missed.
+      wake_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!wake_event_) fail("[heartbeats] expected an event descriptor, got: {}", errno_text());
+  // The first beat leaves at once: a rank that is stopped from here on is missed.
   heard_ = looked_ = Clock::now();
   if (!send_beat(looked_)) line_.reset();
   const BlockingSignals blocking;
@@ -41,7 +41,7 @@ HeartbeatSender::HeartbeatSender(std::unique_ptr<StoreLine> line, HeartbeatOptio
 
 HeartbeatSender::~HeartbeatSender() {
   stop_ = true;
-  ring();
+  wake();
   thread_.join();
   if (line_ != nullptr) (void)line_->send({.kind = Frame::Kind::bye}, Clock::now() + kFarewell);
 }
@@ -50,7 +50,7 @@ void HeartbeatSender::leave(std::function<void(const std::string&)> found) {
   std::unique_lock lock(telling_);
   found_ = std::move(found);
   left_ = true;
-  ring();
+  wake();
   if (!finding_.empty()) found_(finding_);
   has_told_.wait_for(lock, options_.every, [this] { return left_told_; });
 }
@@ -64,7 +64,7 @@ void HeartbeatSender::tell_left() {
 
 void HeartbeatSender::wait_for_the_end() {
   ending_ = true;
-  ring();
+  wake();
 }
 
 void HeartbeatSender::take_role(std::string role, bool spare) {
@@ -73,7 +73,7 @@ void HeartbeatSender::take_role(std::string role, bool spare) {
     role_ = std::move(role);
     spare_ = spare;
   }
-  ring();
+  wake();
 }
 
 std::string HeartbeatSender::finding() const {
@@ -81,9 +81,9 @@ std::string HeartbeatSender::finding() const {
   return finding_;
 }
 
-void HeartbeatSender::ring() {
+void HeartbeatSender::wake() {
   const std::uint64_t one = 1;
-  [[maybe_unused]] const auto rung = ::write(bell_.get(), &one, sizeof one);
+  [[maybe_unused]] const auto written = ::write(wake_event_.get(), &one, sizeof one);
 }
 
 void HeartbeatSender::run() {
@@ -129,15 +129,15 @@ bool HeartbeatSender::send_beat(Clock::time_point now) {
   return line_->send({.kind = Frame::Kind::beat, .value = write_beat(beat)}, now + options_.every).ok();
 }
 
-// Waits for answers until then. True if the bell has rung: the next beat is due, which says more than the last.
+// Waits for answers until then. True if the thread was woken: the next beat is due, which says more than the last.
 bool HeartbeatSender::listen(Clock::time_point until) {
   const auto left = std::chrono::ceil<milliseconds>(until - Clock::now()).count();
-  pollfd waits[] = {{bell_.get(), POLLIN, 0}, {line_ != nullptr ? line_->socket.get() : -1, POLLIN, 0}};
+  pollfd waits[] = {{wake_event_.get(), POLLIN, 0}, {line_ != nullptr ? line_->socket.get() : -1, POLLIN, 0}};
   ::poll(waits, 2, static_cast<int>(std::max<std::int64_t>(0, left)));
   std::uint64_t times = 0;
-  const bool rung = ::read(bell_.get(), &times, sizeof times) > 0;
+  const bool woken = ::read(wake_event_.get(), &times, sizeof times) > 0;
   if (line_ != nullptr && waits[1].revents != 0) hear();
-  return rung;
+  return woken;
 }
 
 void HeartbeatSender::hear() {

@@ -62,7 +62,7 @@ class HeartbeatSender {
   void judge_server(Clock::time_point now);
   void tell(const std::string& finding);
   void tell_left();
-  void ring();
+  void wake();
 
   std::unique_ptr<StoreLine> line_;  // null: closed, in good order or not
   const HeartbeatOptions options_;
@@ -75,7 +75,7 @@ class HeartbeatSender {
   std::string role_;
   bool spare_ = false;
   std::function<std::unique_ptr<StoreLine>()> again_;
-  UniqueFd bell_;  // wakes the thread
+  UniqueFd wake_event_;
   std::atomic<bool> stop_{false}, left_{false}, ending_{false};
   Clock::time_point heard_{}, looked_{};
   std::string server_place_;

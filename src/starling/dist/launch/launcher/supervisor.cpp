@@ -78,7 +78,7 @@ void tell_failure(Console& error, const RankEnd& failed, std::size_t ranks) {
   if (ranks > 2) others = fmt::format("; the other {} ranks were ended", ranks - 1);
   error.line(fmt::format("starling: {}{}", failed.text(), others));
   if (failed.last_lines.empty()) error.line("starling: it had written nothing to stderr");
-  if (failed.spoke_last) return;  // last words of the rank stand right above
+  if (failed.spoke_last) return;  // the final message of the rank stands right above
   for (const auto& line : failed.last_lines) error.line(fmt::format("[{}] {}", failed.slot.rank, line));
 }
 

@@ -80,7 +80,7 @@ void StoreServer::Loop::run() {
     std::size_t i = 2;
     for (Peer& peer : peers_) {
       const short events = waits[i++].revents;
-      // First what has arrived: the last words of a peer that is gone and cannot be answered.
+      // First what has arrived: the final message of a peer that is gone and cannot be answered.
       if ((events & (POLLIN | POLLERR | POLLHUP)) != 0) read(peer);
       if ((events & POLLOUT) != 0) write(peer);
     }
@@ -97,7 +97,7 @@ void StoreServer::Loop::run() {
   say_bye();
 }
 
-// Tells the hearts at once what is found.
+// Tells the heartbeat senders at once what is found.
 void StoreServer::Loop::look_after_ranks() {
   const auto& found = detector_.look(Clock::now());
   if (!found || finding()) return;

@@ -50,10 +50,11 @@ struct PlannedStep {
   std::vector<Heads> gathered_heads{};
 };
 
-// Inputs of rank > 0 are split along `data`.
+// Plans a traced step for one rank. Inputs of one dimension and more are split along `data`.
 PlannedStep plan_step(const graph::Graph& traced, const StatePlan& plan, int rank);
 
-// The program of a rank as passes get it, already cut along axes beside `data`, and what they are told of its place.
+// Program of a rank as passes get it, already cut along axes beside `data`, and their context: the rank's number and
+// layouts.
 struct RankPart {
   graph::Graph graph;
   graph::PassContext context;

@@ -29,7 +29,7 @@ using SeenCut = std::function<void(std::string_view axis, const graph::Partition
 graph::Graph along_model_axes(const graph::Graph& global, const StatePlan& plan, CutsOfVariable cuts, int rank,
                               const SeenCut& seen = {});
 
-// The tensors that a program of this rank reads and writes: pieces where there are such.
+// Variables of a program of this rank: the piece in place of every tensor that is stored in pieces.
 Container with_pieces(const Container& container, const ShardedState& sharded);
 
 // Tensors of the list that have memory of their own: neither stored in pieces nor deferred.

@@ -5,11 +5,12 @@
 namespace starling::dist {
 
 // Member of a group of workers that is one worker to the servers (SINGA's groups, the two levels of MXNet's KVStore).
-// Inside, training is synchronous: all members have the weights of member 0, and the gradient that it pushes is the
-// mean of theirs, weighted by samples. Between groups the rule of the servers holds.
+// Inside a group training is synchronous: all members have the weights of member 0, and the gradient that it pushes is
+// the mean of theirs, weighted by samples. Between groups the rule of the servers holds.
 class GroupWorker final : public ServedStrategy {
  public:
-  // alone: a communicator of this worker. group: of the members. server: of member 0, else null.
+  // `alone` has this worker as its only rank, `group` the members. `server` is the line of member 0 to the servers;
+  // null on other members.
   GroupWorker(std::shared_ptr<Comm> alone, std::shared_ptr<Comm> group, std::shared_ptr<ServerWorker> server,
               std::string name, const ServerRule& rule);
 

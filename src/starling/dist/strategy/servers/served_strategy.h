@@ -11,11 +11,12 @@ class ServedStrategy : public RankStrategy {
   using RankStrategy::RankStrategy;
 
   virtual const ServerRule& rule() const = 0;
-  // The next step is made of this portion of the data, which the servers take once, whoever makes it. alone: others may
-  // have pushed it, or will make what was kept back so far: it is not added to that, which is pushed first. The worker
-  // may have been retired, too: it joins again at its next step.
+  // Tells which portion of the data the next step is made of; servers take each portion once, from whichever worker.
+  // `alone`: another worker may have pushed this portion, or is to make those that are kept back here. It is then
+  // pushed by itself, after what is kept back; and the worker, which may have been retired meanwhile, joins again at
+  // its next step.
   virtual void take_portion(std::int64_t portion, bool alone) = 0;
-  // Gradients of steps are not on the servers yet.
+  // True while gradients of steps that were made are not on the servers yet.
   virtual bool keeps_back() const = 0;
 };
 

@@ -15,7 +15,7 @@
 
 namespace starling::dist {
 
-// Steps whose gradients may be added up: a push names the portions that it is made of.
+// Most steps whose gradients are added up to one push, which names the portions of all of them.
 inline constexpr double kMostKept = 4096;
 
 // Rhythm of the weights whose names match a pattern ('*': any text).

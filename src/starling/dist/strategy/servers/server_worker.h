@@ -36,14 +36,14 @@ class ServerWorker final : public ServedStrategy {
   bool takes_rows() const override { return true; }
   void exchange(GradientStep& step) override;
   // Pushes what has been added up since the last push and what the codec keeps, as it is, so that the servers have all
-  // of it; and steps aside: nobody waits for this worker until its next step. Workers in turn stay; with a codec their
+  // of it; and steps aside: no read waits for this worker until its next step. Workers in turn stay; with a codec their
   // settlings are clocks like their steps, as each worker makes as many of both.
   void settle() override;
   std::vector<LawCounter> counters() const override;
   OpCounters exchanged(CommOp op) const override;
 
  private:
-  // A weight, at its own rhythm.
+  // Weight with its own rhythm of pushes and fetches.
   struct Layer {
     NamedTensor weight{};
     double lr_scale = 1;
@@ -52,7 +52,7 @@ class ServerWorker final : public ServedStrategy {
     Tensor kept{};
     double kept_weight = 0;
     std::int64_t kept_steps = 0;
-    std::vector<std::int64_t> portions{};  // in kept, or of the next step; empty: nobody tells
+    std::vector<std::int64_t> portions{};  // in kept, or of the next step; empty: not told
     std::int64_t pushes = 0;
     double last_weight = 1;  // of its last push
   };

@@ -48,7 +48,7 @@ class Partitioner {
   Partitioner(const Graph& global, Mesh mesh, std::vector<Layout> inputs);
   Graph run();
 
-  // After run(), for those who want to know: what became of a value of the program that was given.
+  // Form in which run() left a value of the program that was given, for reports on layouts.
   struct Outcome {
     Layout layout;       // as it was made; terms may have been reduced since
     ValueId local = -1;  // in the result

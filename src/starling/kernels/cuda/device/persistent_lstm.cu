@@ -21,13 +21,14 @@ __device__ __forceinline__ float bent(float x, bool by_tanh) {
   return by_tanh ? 2 * s - 1 : s;
 }
 
-// Where a thread stands, and the addresses of its row. A unit past the end loads zeros and stores nothing.
-struct Place {
+// Thread of a unit: which row, unit and lane it has, and the addresses of their values. A unit past the end loads zeros
+// and stores nothing.
+struct UnitThread {
   int steps, batch, hidden, row, unit, lane;
   bool reverse;
   long long length;
 
-  __device__ Place(const LstmSequence& s, unsigned rank)
+  __device__ UnitThread(const LstmSequence& s, unsigned rank)
       : steps(s.steps),
         batch(s.batch),
         hidden(s.hidden),
@@ -52,8 +53,8 @@ struct Place {
   }
 };
 
-// Values of all units of a row, sent by their blocks to all blocks of the cluster; two of them in turns. Whoever sends
-// number i + 2 has waited for all of number i + 1, and so for everybody who read number i.
+// Values of all units of a row, sent by their blocks to all blocks of the cluster; two of them in turns. A block that
+// sends number i + 2 has waited for all of number i + 1, and so for every block that read number i.
 template <int kBlocks, int kFloats>
 struct Mailbox {
   float values[2][kFloats];
@@ -103,7 +104,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   __shared__ __align__(16) Mailbox<kBlocks, kWidth<kBlocks>> mail;
   mail.init();
   begin();
-  const Place p(s, cluster_rank());
+  const UnitThread p(s, cluster_rank());
   const int gate = p.lane / 4, part = p.lane % 4, first = threadIdx.x % 32 / kLanes * kLanes;
   float w[kCount];
 #pragma unroll
@@ -145,7 +146,7 @@ __global__ void __launch_bounds__(kThreads, 1)
 struct Saved {
   float gates[kGates], outer[kGates], c_from, dh_from, dc_from;
 
-  __device__ void load(const Place& p, const LstmSequenceBackward& f, int i) {
+  __device__ void load(const UnitThread& p, const LstmSequenceBackward& f, int i) {
     const int t = p.step(i), from = p.begins(t);
 #pragma unroll
     for (int k = 0; k < kGates; ++k) {
@@ -175,7 +176,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   __shared__ __align__(16) Mailbox<kBlocks, kGates * kUnitsThere> mail;
   mail.init();
   begin();
-  const Place p(s, cluster_rank());
+  const UnitThread p(s, cluster_rank());
   float w[kCount];
 #pragma unroll
   for (int i = 0; i < kCount; ++i) {

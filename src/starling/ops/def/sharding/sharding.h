@@ -18,7 +18,7 @@ struct Layout {
   Kind kind = Kind::replicate;
   std::int8_t dim = 0;
   ReduceOp reduce = ReduceOp::sum;
-  // Of variables that are stored in pieces; layouts in rules and results have neither.
+  // Marks of variables that are stored in pieces; layouts in rules and results have neither.
   bool gathered = false;    // whole where it is used (ZeRO); else computed on in pieces
   std::int16_t blocks = 1;  // equal blocks of the dimension, each split by itself: q, k and v in one weight
 

@@ -9,7 +9,7 @@
 
 namespace starling::dist {
 
-// Notifier between threads: counts notifications, so that one sent while nobody waits is not lost.
+// Notifier between threads: counts notifications, so that one sent while no thread waits is not lost.
 class Notifier {
  public:
   void notify() {

@@ -11,7 +11,7 @@
 
 namespace starling::dist::wire {
 
-// Secret of one rank of a group, in the store: whoever connects to the rank must know it.
+// Secret of one rank of a group, in the store: a rank that connects to it must know the secret.
 using Token = std::array<char, 32>;
 
 // Kinds of connection between two ranks.

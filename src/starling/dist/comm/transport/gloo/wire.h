@@ -29,7 +29,7 @@ class Pair final : public tcp::Pair {
        std::shared_ptr<Notifier> notifier);
   ~Pair() override;
 
-  // True if somebody connected to the listener that Gloo makes for a moment: the pair is of no use.
+  // True if a stranger connected to the listener that Gloo makes for a moment: the pair is of no use.
   bool taken() const { return taken_; }
   // Takes over a connected socket, authenticated before.
   void adopt(int fd);

@@ -23,7 +23,7 @@ class Session {
   int size() const { return size_; }
   int largest_tag() const { return largest_tag_; }
 
-  // New communicator of all processes, used by nobody else, which returns errors instead of aborting. Collective;
+  // New communicator of all processes, used by the caller alone, which returns errors instead of aborting. Collective;
   // throws Error if not all have joined by then, or once stop(), polled meanwhile, is true; null: never. Kept until the
   // process ends: MPI might deliver messages of a freed communicator to a new one that reuses its id.
   MPI_Comm new_world(CommTime until, const std::function<bool()>& stop = {});
