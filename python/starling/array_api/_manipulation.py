@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .. import _starling as ops
 from .._starling import Tensor
-from ._dtypes import int64, result_type
+from ._dtypes import result_type
 
 __all__ = [
     "broadcast_arrays", "broadcast_to", "concat", "expand_dims", "flip", "moveaxis", "permute_dims", "repeat", "reshape",
@@ -146,5 +148,7 @@ def repeat(x: Tensor, repeats: Any, /, *, axis: int | None = None) -> Tensor:
         counts = [repeats]
     if len(counts) == 1:
         counts = counts * x.shape[at]
-    rows = [i for i, count in enumerate(counts) for _ in range(count)]
-    return ops.index_select(x, ops.tensor(rows, int64) if rows else ops.zeros((0,), int64), at)
+    if min(counts, default=0) < 0 or sum(counts) >= 1 << 48:
+        raise ValueError(f"[repeat] expected counts from 0 to what memory holds, got {repeats}")
+    rows = np.repeat(np.arange(x.shape[at]), counts)
+    return ops.index_select(x, ops.from_numpy(rows), at)

@@ -131,7 +131,9 @@ def diff(x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Any = None, appen
     parts = [part for part in (prepend, x, append) if part is not None]
     x = concat(parts, axis=at) if len(parts) > 1 else x
     before = (builtins.slice(None),) * at
-    for _ in builtins.range(n):
+    if n < 0:
+        raise ValueError(f"[diff] expected a number of times, got {n}")
+    for _ in builtins.range(builtins.min(n, x.shape[at])):  # from then on nothing is left
         x = ops.sub(x[before + (builtins.slice(1, None),)], x[before + (builtins.slice(None, -1),)])
     return x
 
