@@ -4,7 +4,7 @@
     PYTHONPATH=build/python/build python bench/python.py --starling build/ci/bin/starling [--overhead build/ci/bench/bench_overhead]
         [--rounds 7] [--json FILE] [ops] [step] [import] [loader]
 
-ops: calls on 8 elements, without attributes and with, in rounds that take turns with the same in C++ (bench_overhead) and in PyTorch where
+ops: calls on 8 elements (of a convolution 16), by functions, methods and the table of ops, with lists, slices and arrays, in rounds that take turns with the same in C++ (bench_overhead) and in PyTorch where
     that is installed; one thread.
 step: a compiled training step of lenet and of mlp, batch 64, in rounds that take turns with `starling bench`.
 import: `import starling` in a new process, with NumPy's part of it apart.
@@ -32,17 +32,45 @@ def us_of(call, inner: int) -> float:
     return (time.perf_counter() - start) / inner * 1e6
 
 
-OPS = ("add8", "relu8", "sum8", "softmax8")
+# Ways to call, and what C++ calls for the same: ops of the registry (sl.op) are called by their table, an array beside a tensor is copied.
+OPS = {
+    "add8": "add8", "relu8": "relu8", "sum8": "sum8", "softmax8": "softmax8", "concat8": "concat8", "slice8": "slice8", "conv8": "conv8",
+    "op_add8": "add8", "op_sum8": "sum8", "op_conv8": "conv8", "array8": "add8",
+}  # fmt: skip
 
 
 def in_cpp(program: str) -> dict:
-    command = [program, "--json", "--repeats", "10", *(part for name in OPS for part in ("--only", name))]
+    command = [program, "--json", "--repeats", "10", *(part for name in sorted(set(OPS.values())) for part in ("--only", name))]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     return {row["case"]: row["median_us"] for row in map(json.loads, lines)}
 
 
-def calls_of(module, a, b, rows, **axis) -> dict:
-    return {"add8": lambda: a + b, "relu8": lambda: module.relu(a), "sum8": lambda: rows.sum(**axis), "softmax8": lambda: module.softmax(rows, **axis)}
+def calls_of(random, module, concat, conv2d, **axis) -> dict:
+    a, b, rows, halves = random((8,)), random((8,)), random((2, 4)), [random((4,)), random((4,))]
+    image, weight = random((1, 1, 4, 4)), random((1, 1, 3, 3))
+    return {
+        "add8": lambda: a + b,
+        "relu8": lambda: module.relu(a),
+        "sum8": lambda: rows.sum(**axis),
+        "softmax8": lambda: module.softmax(rows, **axis),
+        "concat8": lambda: concat(halves),
+        "slice8": lambda: a[1:3],
+        "conv8": lambda: conv2d(image, weight, padding=1),
+    }
+
+
+def in_starling() -> dict:
+    import starling as sl
+
+    a, b, rows, array = sl.normal((8,)), sl.normal((8,)), sl.normal((2, 4)), np.ones(8, np.float32)
+    image, weight = sl.normal((1, 1, 4, 4)), sl.normal((1, 1, 3, 3))
+    return {
+        **calls_of(sl.normal, sl, sl.concat, sl.conv2d, axis=1),
+        "op_add8": lambda: sl.op.add(a, b),
+        "op_sum8": lambda: sl.op.sum(rows, axes=1),
+        "op_conv8": lambda: sl.op.conv2d(image, weight, padding=1),
+        "array8": lambda: a + array,
+    }
 
 
 def in_torch() -> dict:
@@ -51,17 +79,16 @@ def in_torch() -> dict:
     except ImportError:
         return {}
     torch.set_num_threads(1)
-    return calls_of(torch, torch.randn(8), torch.randn(8), torch.randn(2, 4), dim=1)
+    a, array = torch.randn(8), np.ones(8, np.float32)
+    own = calls_of(torch.randn, torch, torch.cat, torch.nn.functional.conv2d, dim=1)
+    return {**own, "array8": lambda: a + torch.from_numpy(array)}
 
 
 def bench_ops(options) -> dict:
     """Ours, C++'s and PyTorch's take turns; of each the median over the rounds, and of the differences in a round theirs."""
-    import starling as sl
-
-    ours = calls_of(sl, sl.normal((8,)), sl.normal((8,)), sl.normal((2, 4)), axis=1)
-    kinds = {"python": ours, "torch": in_torch()}
+    kinds = {"python": in_starling(), "torch": in_torch()}
     times = {}
-    for call in [*ours.values(), *kinds["torch"].values()]:
+    for call in [call for calls in kinds.values() for call in calls.values()]:
         us_of(call, WARM_UP)
     for _ in range(options.rounds):
         for kind, calls in kinds.items():
@@ -71,8 +98,8 @@ def bench_ops(options) -> dict:
             times.setdefault(f"{name}_cpp_us", []).append(us)
         times.setdefault("empty_call_us", []).append(us_of(lambda: None, 10000))
     figures = {name: statistics.median(each) for name, each in times.items()}
-    for name in OPS if options.overhead else ():
-        figures[f"{name}_over_cpp_us"] = statistics.median(a - b for a, b in zip(times[f"{name}_python_us"], times[f"{name}_cpp_us"]))
+    for name, theirs in OPS.items() if options.overhead else ():
+        figures[f"{name}_over_cpp_us"] = statistics.median(a - b for a, b in zip(times[f"{name}_python_us"], times[f"{theirs}_cpp_us"]))
     return figures
 
 

@@ -93,6 +93,8 @@ int main(int argc, char** argv) {
   const sl::Tensor a = sl::normal({8});
   const sl::Tensor b = sl::normal({8});
   const sl::Tensor rows = sl::normal({2, 4});
+  const sl::Tensor halves[] = {sl::normal({4}), sl::normal({4})};
+  const sl::Tensor image = sl::normal({1, 1, 4, 4}), filter = sl::normal({1, 1, 3, 3});
   TinyMlp eager;
   TinyMlp compiled;
   auto step = sl::compile([&](const sl::Tensor& x, const sl::Tensor& y) { return compiled.step(x, y); });
@@ -100,6 +102,15 @@ int main(int argc, char** argv) {
                         {"relu8", 0.6, 2000, [&] { static_cast<void>(sl::relu(a)); }},
                         {"sum8", 1, 2000, [&] { static_cast<void>(sl::sum(rows, {.axes = {1}})); }},
                         {"softmax8", 1, 2000, [&] { static_cast<void>(sl::softmax(rows, 1)); }},
+                        {"concat8", 1, 2000, [&] { static_cast<void>(sl::concat(halves)); }},
+                        {"slice8", 0.6, 2000,
+                         [&] {
+                           static_cast<void>(a[{{1, 3}}]);
+                         }},
+                        {"conv8", 2, 2000,
+                         [&] {
+                           static_cast<void>(sl::conv2d(image, filter, {}, {.padding = {1, 1}}));
+                         }},
                         {"tiny step eager", 60, 100, [&] { static_cast<void>(eager.step(eager.x, eager.y)); }},
                         {"tiny step compiled", 10, 500, [&] { static_cast<void>(step(compiled.x, compiled.y)); }}};
   for (const auto& c : cases) {

@@ -11,6 +11,7 @@
 #include "dlpack.h"
 #include "dlpack_abi.h"
 #include "held.h"
+#include "numpy_buffer.h"
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/shape_ops.h"
 
@@ -94,6 +95,7 @@ Tensor numpy_tensor(nb::object array, Sharing sharing) {
 }  // namespace
 
 Tensor array_tensor(nb::handle given, Sharing sharing) {
+  if (const auto plain = numpy_buffer_tensor(given, sharing)) return *plain;
   const bool numpys = nb::hasattr(given, "__array_interface__") || !is_dlpack(given);
   return numpys ? numpy_tensor(nb::borrow(given), sharing) : dlpack_tensor(given, sharing);
 }

@@ -73,7 +73,7 @@ TensorList called_with(const Held& f, FunctionContext& context, std::span<const 
 }
 
 void bind_scopes(nb::module_& m) {
-  nb::class_<GradScope>(m, "GradScope")
+  nb::class_<GradScope>(m, "GradScope", "with GradScope(on): history is recorded, or not.")
       .def(
           "__init__", [](GradScope* self, bool on) { new (self) GradScope(on); }, nb::arg("on"))
       .def(
@@ -90,7 +90,7 @@ void bind_scopes(nb::module_& m) {
             self.entered.pop_back();
           },
           nb::arg("reason"));
-  m.def("is_grad_enabled", &grad_enabled);
+  m.def("is_grad_enabled", &grad_enabled, "Whether this thread records history.");
 }
 
 }  // namespace
@@ -151,10 +151,14 @@ void bind_autograd(nb::module_& m) {
   });
   nb::class_<PyContext>(m, "FunctionContext", "What a function keeps from its forward for its backward pass.")
       .def(
-          "save", [](PyContext& self, nb::args tensors) { self.get().save(to_tensors(tensors)); }, nb::arg("tensors"))
-      .def_prop_ro("saved", [](const PyContext& self) { return nb::tuple(arguments(self.get().saved())); })
+          "save", [](PyContext& self, nb::args tensors) { self.get().save(to_tensors(tensors)); }, nb::arg("tensors"),
+          "Keeps tensors for the backward pass.")
+      .def_prop_ro(
+          "saved", [](const PyContext& self) { return nb::tuple(arguments(self.get().saved())); },
+          "The tensors that forward has kept.")
       .def(
-          "needs", [](const PyContext& self, int input) { return self.get().needs(input); }, nb::arg("input"));
+          "needs", [](const PyContext& self, int input) { return self.get().needs(input); }, nb::arg("input"),
+          "Whether the gradient of this input is asked for.");
   m.def("_custom", [](const std::string& name, nb::object forward, nb::object backward, nb::handle inputs) {
     const auto pass = [](nb::object f) {
       return [f = held(std::move(f))](FunctionContext& context, std::span<const Tensor> in) {

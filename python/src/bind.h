@@ -33,6 +33,7 @@ void bind_data(nb::module_& m);
 void bind_training(nb::module_& m);
 void bind_saved_models(nb::module_& m);
 void bind_checkpoints(nb::module_& m);
+void bind_rank_checkpoints(nb::module_& m);
 void bind_ranks(nb::module_& m);
 void bind_reducer(nb::module_& m);
 void bind_control(nb::module_& m);

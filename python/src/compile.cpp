@@ -41,6 +41,8 @@ class PyProgram {
     // Calls of several threads follow one another, from the first, which traces. Whoever waits does so without the GIL.
     const auto run = [&] {
       const std::scoped_lock turn(mutex_);
+      if (ranks_.comm && !looked_at_) expect_ready(ranks_, in);
+      looked_at_ = true;
       try {
         return ranks_.comm ? function_.call(in, {rows_of_all(ranks_, own_rows(in))}) : function_.call(in);
       } catch (...) {
@@ -80,6 +82,7 @@ class PyProgram {
   }
 
   PyStrategy ranks_;            // of a global program; without a communicator: one rank
+  bool looked_at_ = false;      // the arguments of the first call, by all ranks
   std::recursive_mutex mutex_;  // a function that calls itself is refused by the library, not by a deadlock
   TracedLines lines_;           // for errors of what was traced
   CompiledFunction function_;
@@ -88,7 +91,7 @@ class PyProgram {
 }  // namespace
 
 void bind_compile(nb::module_& m) {
-  nb::class_<PyProgram>(m, "Program")
+  nb::class_<PyProgram>(m, "Program", "A traced function over flat lists of tensors.")
       .def(
           "__init__",
           [](PyProgram* self, nb::object f, std::set<std::string> disable, int threads, std::size_t memory_budget,
@@ -107,13 +110,23 @@ void bind_compile(nb::module_& m) {
           },
           nb::arg("f"), nb::arg("disable"), nb::arg("threads"), nb::arg("memory_budget"), nb::arg("reference_only"),
           nb::arg("strategy").none())
-      .def("call", &PyProgram::call, nb::arg("arguments"))
-      .def("explain", [](PyProgram& self) { return self.read([](auto& f) { return f.explain(); }); })
-      .def("graph", [](PyProgram& self) { return self.read([](auto& f) { return graph::print(f.graph()); }); })
-      .def("traced_graph",
-           [](PyProgram& self) { return self.read([](auto& f) { return graph::print(f.traced_graph()); }); })
-      .def_prop_ro("memory_bytes", [](PyProgram& self) { return self.read([](auto& f) { return f.memory_bytes(); }); })
-      .def_prop_ro("programs", [](PyProgram& self) { return self.read([](auto& f) { return f.programs(); }); });
+      .def("call", &PyProgram::call, nb::arg("arguments"), "Results for these arguments.")
+      .def(
+          "explain", [](PyProgram& self) { return self.read([](auto& f) { return f.explain(); }); },
+          "Times of the compilation, instructions and memory.")
+      .def(
+          "graph", [](PyProgram& self) { return self.read([](auto& f) { return graph::print(f.graph()); }); },
+          "As it runs, as text.")
+      .def(
+          "traced_graph",
+          [](PyProgram& self) { return self.read([](auto& f) { return graph::print(f.traced_graph()); }); },
+          "As it was traced, as text.")
+      .def_prop_ro(
+          "memory_bytes", [](PyProgram& self) { return self.read([](auto& f) { return f.memory_bytes(); }); },
+          "Bytes of its values, beside variables.")
+      .def_prop_ro(
+          "programs", [](PyProgram& self) { return self.read([](auto& f) { return f.programs(); }); },
+          "How many programs there are, by types of arguments.");
 }
 
 }  // namespace starling::python

@@ -221,8 +221,8 @@ double scalar_value(nb::handle given) {
 
 bool convertible(nb::handle given) {
   return nb::isinstance<Tensor>(given) || is_number(given) || nb::isinstance<nb::list>(given) ||
-         nb::isinstance<nb::tuple>(given) || nb::hasattr(given, "__dlpack__") || nb::hasattr(given, "__array__") ||
-         PyObject_CheckBuffer(given.ptr());
+         nb::isinstance<nb::tuple>(given) || PyObject_CheckBuffer(given.ptr()) || nb::hasattr(given, "__dlpack__") ||
+         nb::hasattr(given, "__array__");
 }
 
 Tensor tensor_of_one(const Shape& shape, nb::handle value, DType dtype) {

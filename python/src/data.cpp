@@ -116,13 +116,16 @@ void bind_data(nb::module_& m) {
             return to_python(out);
           },
           nb::arg("index"));
-  nb::class_<data::DataSplits>(m, "DataSplits")
-      .def_prop_ro("train", [](const data::DataSplits& self) { return std::const_pointer_cast<Dataset>(self.train); })
-      .def_prop_ro("test", [](const data::DataSplits& self) { return std::const_pointer_cast<Dataset>(self.test); })
-      .def_prop_ro("valid", [](const data::DataSplits& self) { return std::const_pointer_cast<Dataset>(self.valid); })
-      .def_ro("classes", &data::DataSplits::classes)
-      .def_ro("vocabulary", &data::DataSplits::vocabulary)
-      .def_ro("class_names", &data::DataSplits::class_names);
+  const auto split = [](std::shared_ptr<const Dataset> data::DataSplits::*part) {
+    return [part](const data::DataSplits& self) { return std::const_pointer_cast<Dataset>(self.*part); };
+  };
+  nb::class_<data::DataSplits>(m, "DataSplits", "The data sets of a source.")
+      .def_prop_ro("train", split(&data::DataSplits::train), "Samples to train on.")
+      .def_prop_ro("test", split(&data::DataSplits::test), "Samples to test on, or None.")
+      .def_prop_ro("valid", split(&data::DataSplits::valid), "Samples to choose settings by, or None.")
+      .def_ro("classes", &data::DataSplits::classes, "Number of classes; 0: it has none.")
+      .def_ro("vocabulary", &data::DataSplits::vocabulary, "Number of tokens; 0: it is no text.")
+      .def_ro("class_names", &data::DataSplits::class_names, "Names of the classes, if they are known.");
   m.def("_save_tensors", [](const std::string& path, nb::dict tensors) {
     std::vector<NamedTensor> named;
     for (auto [name, value] : tensors) named.push_back({nb::cast<std::string>(name), dense(to_tensor(value).detach())});
@@ -130,9 +133,14 @@ void bind_data(nb::module_& m) {
     data::write_safetensors(path, named).value();
   });
   m.def("_load_tensors", [](const std::string& path) {
+    std::vector<NamedTensor> read;
+    {
+      const nb::gil_scoped_release release;
+      for (const auto& [name, tensor] : data::SafetensorsFile::open(path).value().tensors())
+        read.push_back({name, dense_copy(tensor)});
+    }
     nb::dict tensors;
-    for (const auto& [name, tensor] : data::SafetensorsFile::open(path).value().tensors())
-      tensors[name.c_str()] = dense_copy(tensor);
+    for (const auto& [name, tensor] : read) tensors[name.c_str()] = tensor;
     return tensors;
   });
   m.def("_read_source", &read_source, nb::arg("options"));
@@ -140,7 +148,7 @@ void bind_data(nb::module_& m) {
   m.def("_columns", [](nb::handle arrays) { return std::const_pointer_cast<Dataset>(columns(arrays)); });
   m.def("_python_dataset",
         [](nb::object object) -> std::shared_ptr<Dataset> { return std::make_shared<PyDataset>(std::move(object)); });
-  nb::class_<PyLoader>(m, "LoaderBase", nb::is_weak_referenceable())
+  nb::class_<PyLoader>(m, "LoaderBase", nb::is_weak_referenceable(), "A loader of the library.")
       .def(
           "__init__",
           [](PyLoader* self, std::shared_ptr<Dataset> dataset, std::int64_t batch, bool shuffle, std::uint64_t seed,
@@ -165,15 +173,20 @@ void bind_data(nb::module_& m) {
           "The next batch, or None at the end of an epoch.")
       .def(
           "seek", [](PyLoader& self, std::int64_t epoch, std::int64_t sample) { seek(self.get(), epoch, sample); },
-          nb::arg("epoch"), nb::arg("sample"))
-      .def_prop_ro("position",
-                   [](PyLoader& self) {
-                     const data::DataPosition now = self.get().position();
-                     return nb::make_tuple(now.epoch, now.sample);
-                   })
-      .def("stop", &PyLoader::stop)
-      .def_prop_ro("batches", [](PyLoader& self) { return self.get().batches_per_epoch(); })
-      .def_prop_ro("samples", [](PyLoader& self) { return self.get().samples_per_epoch(); });
+          nb::arg("epoch"), nb::arg("sample"), "The next batch begins there.")
+      .def_prop_ro(
+          "position",
+          [](PyLoader& self) {
+            const data::DataPosition now = self.get().position();
+            return nb::make_tuple(now.epoch, now.sample);
+          },
+          "(epoch, sample) of the next batch.")
+      .def("stop", &PyLoader::stop, "Ends its threads.")
+      .def_prop_ro(
+          "batches", [](PyLoader& self) { return self.get().batches_per_epoch(); }, "Number of batches of an epoch.")
+      .def_prop_ro(
+          "samples", [](PyLoader& self) { return self.get().samples_per_epoch(); },
+          "Number of samples of an epoch, over all ranks.");
 }
 
 }  // namespace starling::python

@@ -32,7 +32,8 @@ void bind_indices(nb::module_& m) {
       [](const Arg& x, const Arg& index, const Arg& source, std::int64_t axis) {
         return index_add(x.tensor, index.tensor, source.tensor, axis);
       },
-      "", nb::arg("x"), nb::arg("index"), nb::arg("source"), nb::arg("axis") = 0);
+      "x with slices of the source added at these indices of one axis.", nb::arg("x"), nb::arg("index"),
+      nb::arg("source"), nb::arg("axis") = 0);
   m.def(
       "take", [](const Arg& x, const Arg& index) { return take(x.tensor, index.tensor); }, nb::arg("x"),
       nb::arg("index"), "Elements of the flattened x.");
@@ -46,18 +47,22 @@ void bind_indices(nb::module_& m) {
   m.def(
       "one_hot",
       [](const Arg& index, std::int64_t classes, DType dtype) { return one_hot(index.tensor, classes, dtype); },
-      nb::arg("index"), nb::arg("classes"), nb::arg("dtype") = DType::i64);
+      nb::arg("index"), nb::arg("classes"), nb::arg("dtype") = DType::i64,
+      "A new last axis that is 1 at the index and 0 elsewhere.");
   m.def(
       "nonzero", [](const Arg& x) { return nonzero(x.tensor); }, nb::arg("x"),
       "Indices of all elements other than 0: [count, rank].");
   m.def(
       "nms",
       [](const Arg& boxes, const Arg& scores, double threshold) { return nms(boxes.tensor, scores.tensor, threshold); },
-      nb::arg("boxes"), nb::arg("scores"), nb::arg("iou_threshold") = 0.5);
+      nb::arg("boxes"), nb::arg("scores"), nb::arg("iou_threshold") = 0.5,
+      "Indices of the boxes to keep, best first: none overlaps a better one by more than the threshold.");
   m.def(
-      "is_row_sparse", [](const Tensor& x) { return is_row_sparse(x); }, nb::arg("x"));
+      "is_row_sparse", [](const Tensor& x) { return is_row_sparse(x); }, nb::arg("x"),
+      "Whether only some rows are stored, as of gradients of a sparse Embedding.");
   m.def(
-      "to_dense", [](const Tensor& x) { return starling::dense(x); }, nb::arg("x"));
+      "to_dense", [](const Tensor& x) { return starling::dense(x); }, nb::arg("x"),
+      "All rows of what may be row-sparse.");
 }
 
 }  // namespace starling::python

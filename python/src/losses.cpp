@@ -92,7 +92,7 @@ void bind_losses(nb::module_& m) {
         return cosine_embedding(a.tensor, b.tensor, labels.tensor, margin, options(weight, reduction));
       },
       nb::arg("a"), nb::arg("b"), nb::arg("labels"), nb::arg("margin") = 0.0, nb::arg("weight") = nb::none(),
-      nb::arg("reduction") = "mean");
+      nb::arg("reduction") = "mean", "1 - cos(a, b) where the label is 1, max(0, cos(a, b) - margin) where it is -1.");
   m.def(
       "triplet",
       [](const Arg& anchor, const Arg& positive, const Arg& negative, double margin, double eps,
@@ -100,7 +100,8 @@ void bind_losses(nb::module_& m) {
         return triplet(anchor.tensor, positive.tensor, negative.tensor, margin, eps, options(weight, reduction));
       },
       nb::arg("anchor"), nb::arg("positive"), nb::arg("negative"), nb::arg("margin") = 1.0, nb::arg("eps") = 1e-6,
-      nb::arg("weight") = nb::none(), nb::arg("reduction") = "mean");
+      nb::arg("weight") = nb::none(), nb::arg("reduction") = "mean",
+      "max(0, |anchor - positive| - |anchor - negative| + margin)");
   m.def(
       "ctc",
       [](const Arg& log_probs, const Arg& targets, const Arg& input_lengths, const Arg& target_lengths,

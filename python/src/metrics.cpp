@@ -48,19 +48,24 @@ std::vector<double> sums(const PyMetric& self) {
 }  // namespace
 
 void bind_metrics(nb::module_& m) {
-  nb::class_<PyMetric>(m, "MetricBase")
+  nb::class_<PyMetric>(m, "MetricBase", "A metric of the library.")
       .def("update", &update, nb::arg("prediction"), nb::arg("target"), nb::arg("loss") = 0.0,
            nb::arg("weight") = nb::none(), "Adds a batch: predictions with classes on the last axis, and labels.")
-      .def_prop_ro("value", [](const PyMetric& self) { return self.metric->value(); })
-      .def("reset", [](PyMetric& self) { self.metric->reset(); })
+      .def_prop_ro(
+          "value", [](const PyMetric& self) { return self.metric->value(); }, "NaN before the first batch.")
+      .def(
+          "reset", [](PyMetric& self) { self.metric->reset(); }, "Begins anew.")
       .def("sums", &sums, "The state as numbers, for join() of another rank's.")
       .def(
-          "join", [](PyMetric& self, const std::vector<double>& other) { self.metric->join(other); }, nb::arg("sums"))
-      .def_prop_ro("higher_is_better", [](const PyMetric& self) { return self.metric->higher_is_better(); })
+          "join", [](PyMetric& self, const std::vector<double>& other) { self.metric->join(other); }, nb::arg("sums"),
+          "Adds what another one of the same kind has seen.")
+      .def_prop_ro(
+          "higher_is_better", [](const PyMetric& self) { return self.metric->higher_is_better(); },
+          "Whether more of it is better.")
       .def(
           "table",
           [](const PyMetric& self, const std::vector<std::string>& names) { return self.metric->table(names); },
-          nb::arg("class_names") = std::vector<std::string>{});
+          nb::arg("class_names") = std::vector<std::string>{}, "Details as text, such as a confusion matrix.");
   m.def("_metric_kinds", [] { return described(metric_kinds()); });
   m.def("_make_metric", [](const std::string& kind, const std::string& options) {
     const ConfigNode node = ConfigNode::parse(options, kind);

@@ -21,6 +21,7 @@
 #include "starling/nn/summary.h"
 #include "starling/ops/def/scopes/scope.h"
 #include "starling/zoo/zoo.h"
+#include "states.h"
 
 namespace starling::python {
 namespace {
@@ -124,7 +125,7 @@ nn::LoadReport load(nn::Module& self, nb::dict state, bool strict) {
   for (auto [name, value] : state)
     tensors.emplace_back(expect_text(name, "[load_state_dict] expected names as keys"),
                          to_tensor(value, std::nullopt, true));
-  return self.load_state(tensors, {.strict = strict});
+  return load_named(self.state(), tensors, {.strict = strict});
 }
 
 nb::tuple tuple_of(std::span<const Tensor> tensors) {
@@ -151,38 +152,46 @@ int add_hooks(nn::Module& self, nb::object before, nb::object after) {
 }
 
 void bind_module(nb::module_& m) {
-  nb::class_<nn::LoadReport>(m, "LoadReport")
-      .def_ro("loaded", &nn::LoadReport::loaded)
-      .def_ro("missing", &nn::LoadReport::missing)
-      .def_ro("unexpected", &nn::LoadReport::unexpected)
+  nb::class_<nn::LoadReport>(m, "LoadReport", "What load_state_dict() did.")
+      .def_ro("loaded", &nn::LoadReport::loaded, "Number of tensors that were loaded.")
+      .def_ro("missing", &nn::LoadReport::missing, "Names of the module that the state has not.")
+      .def_ro("unexpected", &nn::LoadReport::unexpected, "Names of the state that the module has not.")
       .def("__repr__", &nn::LoadReport::print);
   nb::class_<nn::Module>(m, "ModuleBase", nb::dynamic_attr(), nb::is_weak_referenceable(),
                          "A network or a part of one.")
       .def("__call__", &called, nb::arg("inputs"))
-      .def("parameters", &nn::Module::parameters)
-      .def("trainable_parameters", &nn::Module::trainable_parameters)
-      .def("named_parameters", [](const nn::Module& self) { return named(self.named_parameters()); })
-      .def("named_buffers", [](const nn::Module& self) { return named(self.named_buffers()); })
-      .def_prop_ro("parameter_count", &nn::Module::parameter_count)
+      .def("parameters", &nn::Module::parameters, "Parameters of this module and all below it, in order.")
+      .def("trainable_parameters", &nn::Module::trainable_parameters, "Those of parameters() that want gradients.")
+      .def(
+          "named_parameters", [](const nn::Module& self) { return named(self.named_parameters()); },
+          "Parameters of this module and all below it by their paths: a dict.")
+      .def(
+          "named_buffers", [](const nn::Module& self) { return named(self.named_buffers()); },
+          "State without gradients, such as running statistics, by its paths: a dict.")
+      .def_prop_ro("parameter_count", &nn::Module::parameter_count, "Number of trained numbers.")
       .def(
           "state_dict", [](const nn::Module& self) { return named(self.state()); },
           "Parameters and buffers by name: the tensors themselves.")
-      .def("load_state_dict", &load, nb::arg("state"), nb::arg("strict") = true)
+      .def("load_state_dict", &load, nb::arg("state"), nb::arg("strict") = true,
+           "Copies tensors by their names. strict=False: those that fit. Returns what was loaded, missing and "
+           "unexpected.")
       .def(
           "train",
           [](nb::object self, bool on) {
             nb::cast<nn::Module&>(self).train(on);
             return self;
           },
-          nb::arg("on") = true)
-      .def("eval",
-           [](nb::object self) {
-             nb::cast<nn::Module&>(self).eval();
-             return self;
-           })
-      .def_prop_ro("training", &nn::Module::training)
-      .def("freeze", &nn::Module::freeze, nb::arg("on") = true)
-      .def("unfreeze", &nn::Module::unfreeze)
+          nb::arg("on") = true, "Layers such as dropout work as in training, here and below; returns the module.")
+      .def(
+          "eval",
+          [](nb::object self) {
+            nb::cast<nn::Module&>(self).eval();
+            return self;
+          },
+          "Layers such as dropout work as after training, here and below; returns the module.")
+      .def_prop_ro("training", &nn::Module::training, "Whether it works as in training.")
+      .def("freeze", &nn::Module::freeze, nb::arg("on") = true, "Its parameters want no gradients any more.")
+      .def("unfreeze", &nn::Module::unfreeze, "Its parameters want gradients again.")
       .def(
           "to",
           [](nb::object self, nb::handle target) {
@@ -196,20 +205,23 @@ void bind_module(nb::module_& m) {
             module.to(*device);
             return self;
           },
-          nb::arg("target"))
+          nb::arg("target"),
+          "Parameters and buffers in another dtype or on another device, in place; returns the module.")
       .def(
           "find", [](nn::Module& self, const std::string& path) -> nn::Module& { return self.find(path); },
-          nb::arg("path"), nb::rv_policy::reference_internal)
-      .def_prop_ro("children",
-                   [](const nn::Module& self) {
-                     nb::dict children;
-                     for (const auto& [name, child] : self.children()) children[name.c_str()] = child;
-                     return children;
-                   })
+          nb::arg("path"), nb::rv_policy::reference_internal, "The part at a path of names: find(\"block.fc\").")
+      .def_prop_ro(
+          "children",
+          [](const nn::Module& self) {
+            nb::dict children;
+            for (const auto& [name, child] : self.children()) children[name.c_str()] = child;
+            return children;
+          },
+          "The parts of this module by their names.")
       .def("_add_hooks", &add_hooks, nb::arg("before").none(), nb::arg("after").none())
       .def("_remove_hooks", &nn::Module::remove_hooks, nb::arg("number"))
-      .def_prop_rw("name", &nn::Module::name, &nn::Module::set_name)
-      .def_prop_ro("kind", &nn::Module::kind)
+      .def_prop_rw("name", &nn::Module::name, &nn::Module::set_name, "Its path in the network.")
+      .def_prop_ro("kind", &nn::Module::kind, "What it is, in a word.")
       .def("__repr__",
            [](const nn::Module& self) { return fmt::format("{}({} parameters)", self.kind(), self.parameter_count()); })
       .def(
@@ -218,7 +230,7 @@ void bind_module(nb::module_& m) {
             return nn::summary(self, sample, {.dtype = dtype}).text();
           },
           nb::arg("sample"), nb::arg("dtype") = DType::f32, "A table of layers for samples of this shape.");
-  nb::class_<PyModule, nn::Module>(m, "PyModule", nb::type_slots(module_slots))
+  nb::class_<PyModule, nn::Module>(m, "PyModule", nb::type_slots(module_slots), "A module whose call is Python's.")
       .def(nb::init<>())
       .def("_call", &PyModule::call_from_python, nb::arg("inputs"))
       .def("_own_parameter", &PyModule::own_parameter)
@@ -338,7 +350,7 @@ void bind_layers(nb::module_& m) {
       },
       Words{{"inputs", "in_features"}, {"outputs", "out_features"}}, nb::arg("inputs"), nb::arg("outputs"),
       nb::arg("bias") = true);
-  linear.def_prop_ro("weight", &nn::Linear::weight);
+  linear.def_prop_ro("weight", &nn::Linear::weight, "[outputs, inputs]");
   bind_conv<nn::Conv1d>(m, "Conv1d");
   bind_conv<nn::Conv2d>(m, "Conv2d");
   bind_conv<nn::Conv3d>(m, "Conv3d");
@@ -387,7 +399,7 @@ void bind_layers(nb::module_& m) {
       },
       Words{{"vocabulary", "num_embeddings"}, {"width", "embedding_dim"}, {"padding", "padding_idx"}},
       nb::arg("vocabulary"), nb::arg("width"), nb::arg("padding") = nb::none(), nb::arg("sparse") = false);
-  embedding.def_prop_ro("weight", &nn::Embedding::weight);
+  embedding.def_prop_ro("weight", &nn::Embedding::weight, "[vocabulary, width]");
   nb::class_<nn::Dropout, nn::Module>(m, "Dropout")
       .def(
           "__init__",
@@ -453,7 +465,8 @@ void bind_modules(nb::module_& m) {
   bind_module(m);
   bind_layers(m);
   bind_kinds(m);
-  nb::class_<PyScope>(m, "Scope")
+  nb::class_<PyScope>(m, "Scope",
+                      "with Scope(name): names nodes of graphs and random numbers, as a module's call does.")
       .def(
           "__init__", [](PyScope* self, const std::string& name) { new (self) PyScope(name); }, nb::arg("name"))
       .def("__enter__", [](PyScope& self) { self.entered.push_back(std::make_unique<NameScope>(self.name)); })

@@ -73,20 +73,30 @@ void bind_op_table(nb::module_& m) {
   nb::class_<PyOp>(m, "Op", nb::dynamic_attr(),
                    "An op of the registry, called with tensors and, by name, its attributes.")
       .def("__call__", &call, nb::arg("inputs"), nb::arg("attributes"))
-      .def_prop_ro("name", [](const PyOp& self) { return self.def->name; })
-      .def_prop_ro("doc", [](const PyOp& self) { return self.def->doc; })
-      .def_prop_ro("inputs", [](const PyOp& self) { return self.def->inputs; })
-      .def_prop_ro("outputs", [](const PyOp& self) { return self.def->outputs; })
-      .def_prop_ro("attributes", &attributes)
-      .def_prop_ro("differentiable", [](const PyOp& self) { return self.def->gradient != nullptr; })
+      .def_prop_ro(
+          "name", [](const PyOp& self) { return self.def->name; }, "As in the registry.")
+      .def_prop_ro(
+          "doc", [](const PyOp& self) { return self.def->doc; }, "What it computes, in a sentence.")
+      .def_prop_ro(
+          "inputs", [](const PyOp& self) { return self.def->inputs; },
+          "Names of the inputs: `x?` may be left out, `xs...` stands for any number.")
+      .def_prop_ro(
+          "outputs", [](const PyOp& self) { return self.def->outputs; }, "Names of the results.")
+      .def_prop_ro("attributes", &attributes, "Attributes with their defaults.")
+      .def_prop_ro(
+          "differentiable", [](const PyOp& self) { return self.def->gradient != nullptr; },
+          "Whether it has a gradient.")
       .def("__repr__", [](const PyOp& self) {
         return fmt::format("<op {}({})>", self.def->name, fmt::join(self.def->inputs, ", "));
       });
-  m.def("all_ops", [] {
-    nb::dict table;
-    for (const OpDef* op : op_registry().sorted()) table[op->name.c_str()] = nb::cast(PyOp{op});
-    return table;
-  });
+  m.def(
+      "all_ops",
+      [] {
+        nb::dict table;
+        for (const OpDef* op : op_registry().sorted()) table[op->name.c_str()] = nb::cast(PyOp{op});
+        return table;
+      },
+      "Every op of the registry by its name.");
 }
 
 }  // namespace starling::python

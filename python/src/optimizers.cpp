@@ -10,10 +10,10 @@
 #include "convert.h"
 #include "described.h"
 #include "interruptible.h"
-#include "starling/nn/state.h"
 #include "starling/optim/clip.h"
 #include "starling/optim/optimizer_kinds.h"
 #include "starling/optim/schedule_kinds.h"
+#include "states.h"
 
 namespace starling::python {
 namespace {
@@ -65,54 +65,60 @@ std::vector<optim::ParameterGroup> groups_of(nb::handle parameters) {
 }  // namespace
 
 void bind_optimizers(nb::module_& m) {
-  nb::class_<optim::Optimizer>(m, "OptimizerBase")
+  nb::class_<optim::Optimizer>(m, "OptimizerBase", "An optimizer of the library.")
       .def(
           "step", [](optim::Optimizer& self) { without_gil([&] { self.step(); }); },
           "Updates every parameter that has a gradient, and empties the gradients.")
-      .def_prop_rw("lr", &optim::Optimizer::lr, &optim::Optimizer::set_lr)
-      .def("parameters", &optim::Optimizer::parameters)
-      .def("groups",
-           [](const optim::Optimizer& self) {
-             nb::list groups;
-             for (const auto& group : self.groups()) {
-               nb::dict one;
-               one["params"] = nb::cast(group.parameters);
-               one["lr"] = self.lr() * group.lr_scale;
-               one["lr_scale"] = group.lr_scale;
-               one["weight_decay"] = group.weight_decay ? nb::cast(*group.weight_decay) : nb::none();
-               groups.append(one);
-             }
-             return groups;
-           })
-      .def("state_dict",
-           [](const optim::Optimizer& self) {
-             nb::dict state;
-             for (const auto& [name, tensor] : self.state()) state[name.c_str()] = tensor;
-             return state;
-           })
+      .def_prop_rw("lr", &optim::Optimizer::lr, &optim::Optimizer::set_lr, "The learning rate.")
+      .def("parameters", &optim::Optimizer::parameters, "The parameters, of all groups.")
+      .def(
+          "groups",
+          [](const optim::Optimizer& self) {
+            nb::list groups;
+            for (const auto& group : self.groups()) {
+              nb::dict one;
+              one["params"] = nb::cast(group.parameters);
+              one["lr"] = self.lr() * group.lr_scale;
+              one["lr_scale"] = group.lr_scale;
+              one["weight_decay"] = group.weight_decay ? nb::cast(*group.weight_decay) : nb::none();
+              groups.append(one);
+            }
+            return groups;
+          },
+          "Groups of parameters with params, lr, lr_scale and weight_decay.")
+      .def(
+          "state_dict",
+          [](const optim::Optimizer& self) {
+            nb::dict state;
+            for (const auto& [name, tensor] : self.state()) state[name.c_str()] = tensor;
+            return state;
+          },
+          "What it keeps between steps, by name: the tensors themselves.")
       .def(
           "load_state_dict",
           [](optim::Optimizer& self, nb::dict given) {
             nn::NamedTensors from;
             for (auto [name, value] : given)
               from.emplace_back(expect_text(name, "[load_state_dict] expected names as keys"), to_tensor(value));
-            nn::load_tensors(self.state(), from, {});
+            load_named(self.state(), from, {});
           },
-          nb::arg("state"));
+          nb::arg("state"), "Copies such a state into its own.");
   m.def("_optimizer_kinds", [] { return described(optim::optimizer_kinds()); });
-  nb::class_<optim::Schedule>(m, "ScheduleBase")
+  nb::class_<optim::Schedule>(m, "ScheduleBase", "A schedule of the library.")
       .def(
           "factor",
           [](const optim::Schedule& self, std::int64_t step, std::int64_t steps, std::int64_t steps_per_epoch) {
             return self.factor({.step = step, .steps = steps, .steps_per_epoch = steps_per_epoch});
           },
-          nb::arg("step"), nb::arg("steps"), nb::arg("steps_per_epoch"))
-      .def("observe", &optim::Schedule::observe, nb::arg("metric"))
-      .def("prefer", &optim::Schedule::prefer, nb::arg("higher"))
-      .def("state", [](const optim::Schedule& self) { return self.state().dump(); })
+          nb::arg("step"), nb::arg("steps"), nb::arg("steps_per_epoch"),
+          "The factor on the rate for the step after so many.")
+      .def("observe", &optim::Schedule::observe, nb::arg("metric"), "An evaluation's metric.")
+      .def("prefer", &optim::Schedule::prefer, nb::arg("higher"), "Whether higher metrics are better.")
+      .def(
+          "state", [](const optim::Schedule& self) { return self.state().dump(); }, "Where it is, as JSON.")
       .def(
           "restore", [](optim::Schedule& self, const std::string& text) { self.restore(nlohmann::json::parse(text)); },
-          nb::arg("text"));
+          nb::arg("text"), "Goes on from such a state.");
   m.def("_schedule_kinds", [] { return described(optim::schedule_kinds()); });
   m.def("_make_schedule", [](const std::string& kind, const std::string& options) {
     const ConfigNode node = ConfigNode::parse(options, kind);

@@ -18,7 +18,8 @@ void bind_random(nb::module_& m) {
       [](const Shape& shape, double mean, double stddev, DType dtype) {
         return normal(shape, {mean, stddev, dtype});
       },
-      nb::arg("shape"), nb::arg("mean") = 0.0, nb::arg("stddev") = 1.0, nb::arg("dtype") = DType::f32);
+      nb::arg("shape"), nb::arg("mean") = 0.0, nb::arg("stddev") = 1.0, nb::arg("dtype") = DType::f32,
+      "Normal numbers.");
   m.def(
       "randint",
       [](std::int64_t low, std::int64_t high, const Shape& shape, DType dtype) {
@@ -35,11 +36,12 @@ void bind_random(nb::module_& m) {
       [](const Arg& weights, std::int64_t count, bool replacement) {
         return multinomial(weights.tensor, {count, replacement});
       },
-      nb::arg("weights"), nb::arg("count") = 1, nb::arg("replacement") = false);
+      nb::arg("weights"), nb::arg("count") = 1, nb::arg("replacement") = false,
+      "Indices of the last axis, drawn by their weights.");
   m.def("permutation", &permutation, nb::arg("n"), "0 … n - 1 in random order.");
   def_axis(
-      m, "shuffle", [](const Arg& x, std::int64_t axis) { return shuffle(x.tensor, axis); }, "", nb::arg("x"),
-      nb::arg("axis") = 0);
+      m, "shuffle", [](const Arg& x, std::int64_t axis) { return shuffle(x.tensor, axis); },
+      "The slices of an axis in random order.", nb::arg("x"), nb::arg("axis") = 0);
 }
 
 }  // namespace starling::python

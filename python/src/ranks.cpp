@@ -4,12 +4,19 @@
 #include <nanobind/stl/string.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <vector>
+
 #include "define.h"
 #include "described.h"
 #include "interruptible.h"
 #include "signals.h"
 #include "starling/base/error.h"
+#include "starling/base/hash/hash.h"
 #include "starling/base/thread/as_rank.h"
+#include "starling/data/formats/host_bytes.h"
 #include "starling/dist/comm/checking/checking_comm.h"
 #include "starling/dist/comm/comm_scope.h"
 #include "starling/dist/comm/threads/threads_comm.h"
@@ -110,9 +117,17 @@ nb::object begin(nb::object self, nb::object net, nb::object optimizer) {
                   .optimizer = named(updates.state()),
                   .rule = &updates});
   });
+  if (strategy.begun) *strategy.begun = true;
   strategy.net = held(std::move(net));
   strategy.optimizer = held(rule);
   return self;
+}
+
+// Whether options of a strategy ask for state in pieces.
+bool stores_pieces(const nlohmann::json& options) {
+  const nlohmann::json zero = options.value("zero", nlohmann::json(0)),
+                       layout = options.value("layout", nlohmann::json());
+  return (zero.is_number() && zero > 0) || !(layout.is_null() || layout == "" || layout.empty());
 }
 
 }  // namespace
@@ -127,6 +142,36 @@ std::shared_ptr<Comm> world_comm() { return rank_of_thread() ? rank_of_thread()-
 Comm* comm_of_thread() {
   if (rank_of_thread()) return rank_of_thread()->comm.get();
   return joined() ? joined()->world.comm.get() : nullptr;
+}
+
+void expect_ready(const PyStrategy& strategy, std::span<const Tensor> arguments) {
+  check(!strategy.begun || *strategy.begun,
+        "[compile] expected strategy.begin(net, optimizer) before the first step: ranks of {} store pieces of them",
+        strategy.strategy->name());
+  const int ranks = strategy.comm->size();
+  if (strategy.data_ranks() == ranks) return;
+  Hash128 hash;
+  for (const Tensor& argument : arguments) {
+    const Tensor host = data::on_host(argument);
+    hash.update(to_string(host.type()));
+    hash.update(data::host_bytes(host));
+  }
+  struct Given {
+    std::array<char, 32> rows{};
+    std::int64_t data_rank = 0;
+  };
+  Given own{.data_rank = strategy.data_rank()};
+  const std::string hex = hash.hex();
+  std::copy_n(hex.begin(), own.rows.size(), own.rows.begin());
+  std::vector<Given> all(static_cast<std::size_t>(ranks));
+  strategy.comm->all_gather(&own, all.data(), sizeof(Given), DType::u8, {.name = "arguments"}).wait();
+  for (std::size_t a = 0; a < all.size(); ++a) {
+    for (std::size_t b = 0; b < a; ++b)
+      check(all[a].data_rank != all[b].data_rank || all[a].rows == all[b].rows,
+            "[compile] expected the same rows on ranks {} and {}, which share the model along the mesh, got others: "
+            "loaders take rank=strategy.data_rank, ranks=strategy.data_ranks",
+            b, a);
+  }
 }
 
 std::int64_t rows_of_all(const PyStrategy& strategy, std::int64_t own) {
@@ -175,8 +220,9 @@ void bind_ranks(nb::module_& m) {
   m.def("_dist_size", [] { return world_comm()->size(); });
   m.def("_dist_backend", [] { return rank_of_thread() ? std::string("threads") : expect_joined().world.backend; });
   nb::class_<ThreadRank>(m, "ThreadRank", "A rank that is a thread: with rank: ...")
-      .def("enter", &enter)
-      .def("leave", &leave, nb::arg("why"));
+      .def("enter", &enter, "From here on this thread is the rank.")
+      .def("leave", &leave, nb::arg("why"),
+           "The thread is no rank any more; why: what went wrong, told to the others.");
   m.def(
       "_dist_threads",
       [](int ranks) {
@@ -218,7 +264,9 @@ void bind_ranks(nb::module_& m) {
         "\"servers\": 1}}}})",
         kind);
     const auto made = without_gil([&] { return maker(comm); });  // ranks may meet here
-    return PyStrategy{made, comm, made->global_program()};
+    PyStrategy strategy{made, comm, made->global_program()};
+    if (comm->size() > 1 && stores_pieces(nlohmann::json::parse(options))) strategy.begun = std::make_shared<bool>();
+    return strategy;
   });
   m.def(
       "_data_parallel",

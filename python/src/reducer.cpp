@@ -18,8 +18,11 @@ struct PyReducer {
     return *reducer;
   }
   void give_up() {
-    const nb::gil_scoped_release release;
+    const nb::gil_scoped_release release;  // it waits for exchanges in flight
     reducer.reset();
+  }
+  ~PyReducer() {
+    if (reducer) give_up();
   }
 };
 
@@ -38,15 +41,21 @@ void make_reducer(PyReducer* self, nb::handle parameters, std::size_t bucket_byt
 
 void bind_reducer(nb::module_& m) {
   const GradientReducerOptions defaults;
-  nb::class_<PyReducer>(m, "ReducerBase")
+  nb::class_<PyReducer>(m, "ReducerBase", "A gradient reducer of the library.")
       .def("__init__", &make_reducer, nb::arg("parameters"), nb::arg("bucket_bytes") = defaults.bucket_bytes,
            nb::arg("first_bucket_bytes") = defaults.first_bucket_bytes, nb::arg("overlap") = defaults.overlap)
       .def(
-          "begin", [](PyReducer& self, double samples) { self.get().begin(samples); }, nb::arg("samples"))
-      .def("finish", [](PyReducer& self) { without_gil([&] { self.get().finish(); }); })
-      .def("give_up", &PyReducer::give_up)
-      .def_prop_ro("buckets", [](const PyReducer& self) { return self.get().buckets(); })
-      .def_prop_ro("left_early", [](const PyReducer& self) { return self.get().left_early(); });
+          "begin", [](PyReducer& self, double samples) { self.get().begin(samples); }, nb::arg("samples"),
+          "Before the last backward pass of a step.")
+      .def(
+          "finish", [](PyReducer& self) { without_gil([&] { self.get().finish(); }); },
+          "Waits, and sets all gradients to the mean.")
+      .def("give_up", &PyReducer::give_up, "Breaks the group: the others would wait.")
+      .def_prop_ro(
+          "buckets", [](const PyReducer& self) { return self.get().buckets(); }, "Number of exchanges in a step.")
+      .def_prop_ro(
+          "left_early", [](const PyReducer& self) { return self.get().left_early(); },
+          "Exchanges of the last step that began before finish().");
 }
 
 }  // namespace starling::python

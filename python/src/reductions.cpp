@@ -62,11 +62,11 @@ void bind_reductions(nb::module_& m) {
   def_reduction<op::ReduceAttrs, &argmax>(m, "argmax", "Where the largest value is.");
   def_reduction<op::ReduceAttrs, &argmin>(m, "argmin", "Where the smallest value is.");
   def_axis(
-      m, "softmax", [](const Arg& x, std::int64_t axis) { return softmax(x.tensor, axis); }, "", nb::arg("x"),
-      nb::arg("axis") = -1);
+      m, "softmax", [](const Arg& x, std::int64_t axis) { return softmax(x.tensor, axis); },
+      "exp(x) by its sum along an axis, without overflow.", nb::arg("x"), nb::arg("axis") = -1);
   def_axis(
-      m, "log_softmax", [](const Arg& x, std::int64_t axis) { return log_softmax(x.tensor, axis); }, "", nb::arg("x"),
-      nb::arg("axis") = -1);
+      m, "log_softmax", [](const Arg& x, std::int64_t axis) { return log_softmax(x.tensor, axis); },
+      "log(softmax(x)), without overflow.", nb::arg("x"), nb::arg("axis") = -1);
   def_scan<&cumsum>(m, "cumsum", "Sums of all elements up to each.");
   def_scan<&cumprod>(m, "cumprod", "Products of all elements up to each.");
   def_axis(
@@ -82,7 +82,8 @@ void bind_reductions(nb::module_& m) {
       [](const Arg& x, std::int64_t axis, bool descending) {
         return argsort(x.tensor, {axis, descending});
       },
-      "", nb::arg("x"), nb::arg("axis") = -1, nb::arg("descending") = false);
+      "Indices that put an axis into order; equal elements keep theirs.", nb::arg("x"), nb::arg("axis") = -1,
+      nb::arg("descending") = false);
   m.def(
       "topk",
       [](const Arg& x, std::int64_t k, nb::kwargs keywords) {

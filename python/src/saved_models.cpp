@@ -47,7 +47,10 @@ void bind_saved_model(nb::module_& m) {
       .def(
           "__init__",
           [](SavedModel* self, const std::string& folder) {
-            auto loaded = SavedModel::load(folder);
+            auto loaded = [&] {
+              const nb::gil_scoped_release release;
+              return SavedModel::load(folder);
+            }();
             if (!loaded.ok()) throw Error(loaded.error());
             new (self) SavedModel(std::move(loaded.value()));
           },
@@ -60,7 +63,7 @@ void bind_saved_model(nb::module_& m) {
             return to_python(without_gil([&] { return self.run(in); }));
           },
           nb::arg("inputs"))
-      .def_prop_ro("parameter_count", &SavedModel::parameter_count)
+      .def_prop_ro("parameter_count", &SavedModel::parameter_count, "Number of trained numbers.")
       .def_prop_ro(
           "weights",
           [](const SavedModel& self) {

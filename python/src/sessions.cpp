@@ -62,20 +62,25 @@ nb::list run(Session& self, nb::handle fetches, nb::dict feeds, nb::handle targe
 
 void bind_builder(nb::module_& m) {
   nb::class_<PyTarget>(m, "Target", "Something to run for its effect.");
-  nb::class_<PyBuilder>(m, "BuilderBase")
+  nb::class_<PyBuilder>(m, "BuilderBase", "Adds the ops of its thread to a graph.")
       .def("__init__", [](PyBuilder* self) { new (self) PyBuilder{}; })
-      .def("begin",
-           [](PyBuilder& self) {
-             check(!self.builder, "[graph] expected a builder that was not begun before");
-             self.builder.emplace();
-           })
-      .def("finish",
-           [](PyBuilder& self) {
-             graph::Graph graph = self.get().finish();
-             self.builder.reset();
-             return graph;
-           })
-      .def("drop", [](PyBuilder& self) { self.builder.reset(); })
+      .def(
+          "begin",
+          [](PyBuilder& self) {
+            check(!self.builder, "[graph] expected a builder that was not begun before");
+            self.builder.emplace();
+          },
+          "From here on this thread's ops are added.")
+      .def(
+          "finish",
+          [](PyBuilder& self) {
+            graph::Graph graph = self.get().finish();
+            self.builder.reset();
+            return graph;
+          },
+          "The graph; from here on ops run again.")
+      .def(
+          "drop", [](PyBuilder& self) { self.builder.reset(); }, "Gives the graph up.")
       .def(
           "placeholder",
           [](PyBuilder& self, const std::string& name, DType dtype, const Shape& shape) {
@@ -89,7 +94,8 @@ void bind_builder(nb::module_& m) {
           [](PyBuilder& self, const std::string& name, const Tensor& edge) { return self.get().name(name, edge); },
           nb::arg("name"), nb::arg("edge"), "Names an edge, to feed or fetch it by.")
       .def(
-          "find", [](PyBuilder& self, const std::string& name) { return self.get().find(name); }, nb::arg("name"))
+          "find", [](PyBuilder& self, const std::string& name) { return self.get().find(name); }, nb::arg("name"),
+          "The edge of this name.")
       .def(
           "gradients",
           [](PyBuilder& self, const Tensor& loss, nb::handle edges) {
@@ -125,10 +131,10 @@ void bind_sessions(nb::module_& m) {
       .def("__str__", [](const graph::Graph& self) { return graph::print(self); });
   m.def(
       "_parse_graph", [](const std::string& text) { return graph::parse_graph(text); }, nb::arg("text"));
-  nb::class_<Session>(m, "SessionBase")
+  nb::class_<Session>(m, "SessionBase", "A session of the library.")
       .def(
           "__init__", [](Session* self, const graph::Graph& graph) { new (self) Session(graph); }, nb::arg("graph"))
-      .def("run", &run, nb::arg("fetches"), nb::arg("feeds"), nb::arg("targets"))
+      .def("run", &run, nb::arg("fetches"), nb::arg("feeds"), nb::arg("targets"), "The fetches' values, as a list.")
       .def(
           "value", [](const Session& self, const std::string& name) { return self.container().value(name); },
           nb::arg("name"), "A copy of a variable.")
@@ -138,7 +144,8 @@ void bind_sessions(nb::module_& m) {
             self.container().set(name, value.tensor);
           },
           nb::arg("name"), nb::arg("value"), "Overwrites a variable.")
-      .def("variables", [](const Session& self) { return self.container().names(); })
+      .def(
+          "variables", [](const Session& self) { return self.container().names(); }, "Names of the variables.")
       .def(
           "reset", [](const Session& self) { self.container().reset(); }, "Gives all variables their first values.");
 }

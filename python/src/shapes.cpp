@@ -41,20 +41,20 @@ void bind_creation(nb::module_& m) {
       "empty", [](const Shape& shape, DType dtype, Device device) { return empty(shape, dtype, device); },
       nb::arg("shape"), nb::arg("dtype") = DType::f32, nb::arg("device") = kCpu,
       "A tensor whose values are undefined.");
-  const auto like = [&m](const char* name, double value) {
+  const auto like = [&m](const char* name, double value, const char* doc) {
     m.def(
         name,
         [value](const Arg& x, std::optional<DType> dtype) {
           return full(x.tensor.shape(), value, dtype.value_or(x.tensor.dtype()));
         },
-        nb::arg("x"), nb::arg("dtype") = nb::none());
+        nb::arg("x"), nb::arg("dtype") = nb::none(), doc);
   };
-  like("zeros_like", 0);
-  like("ones_like", 1);
+  like("zeros_like", 0, "Zeros in the shape of x, and in its dtype unless another is given.");
+  like("ones_like", 1, "Ones in the shape of x, and in its dtype unless another is given.");
   m.def(
       "full_like",
       [](const Arg& x, nb::handle value) { return tensor_of_one(x.tensor.shape(), value, x.tensor.dtype()); },
-      nb::arg("x"), nb::arg("value"));
+      nb::arg("x"), nb::arg("value"), "One value in the shape and dtype of x.");
   m.def(
       "arange",
       [](nb::handle first, nb::handle end, nb::handle step, std::optional<DType> dtype) {
@@ -89,13 +89,14 @@ void bind_views(nb::module_& m) {
       nb::arg("order") = Shape{}, "Axes in this order; reversed by default.");
   m.def(
       "permute", [](const Arg& x, const Shape& order) { return permute(x.tensor, order); }, nb::arg("x"),
-      nb::arg("order"));
+      nb::arg("order"), "The axes in this order.");
   m.def(
       "swapaxes", [](const Arg& x, std::int64_t a, std::int64_t b) { return swapaxes(x.tensor, a, b); }, nb::arg("x"),
-      nb::arg("a"), nb::arg("b"));
+      nb::arg("a"), nb::arg("b"), "Two axes exchanged.");
   m.def(
       "movedim", [](const Arg& x, std::int64_t from, std::int64_t to) { return movedim(x.tensor, from, to); },
-      nb::arg("x"), nb::arg("source"), nb::arg("destination"));
+      nb::arg("x"), nb::arg("source"), nb::arg("destination"),
+      "One axis moved to another place, the others in their order.");
   def_axis(
       m, "squeeze", [](const Arg& x, const Shape& axis) { return squeeze(x.tensor, axis); },
       "Without these axes of size 1; without all of them by default.", nb::arg("x"), nb::arg("axis") = Shape{});
@@ -107,7 +108,7 @@ void bind_views(nb::module_& m) {
       nb::arg("shape"), "Broadcast to a shape; -1 keeps a size.");
   m.def(
       "broadcast_to", [](const Arg& x, const Shape& shape) { return broadcast_to(x.tensor, shape); }, nb::arg("x"),
-      nb::arg("shape"));
+      nb::arg("shape"), "x repeated along axes of size 1, and along new first ones, to a shape; no memory is copied.");
   def_with<op::DiagonalAttrs, &diagonal>(m, "diagonal", "The diagonal of two axes, as the last axis.");
   def_with<op::DiagonalAttrs, &diag_embed>(m, "diag_embed", "Matrices with x on their diagonal.");
 }
@@ -137,7 +138,8 @@ void bind_rearranging(nb::module_& m) {
       [](const Arg& x, std::int64_t axis, std::int64_t begin, std::int64_t size) {
         return narrow(x.tensor, axis, begin, size);
       },
-      "", nb::arg("x"), nb::arg("axis"), nb::arg("begin"), nb::arg("size"));
+      "So many slices of one axis, from one on; the same memory.", nb::arg("x"), nb::arg("axis"), nb::arg("begin"),
+      nb::arg("size"));
   m.def(
       "tile", [](const Arg& x, const Shape& reps) { return tile(x.tensor, reps); }, nb::arg("x"), nb::arg("reps"),
       "The whole tensor repeated.");
@@ -146,15 +148,18 @@ void bind_rearranging(nb::module_& m) {
       [](const Arg& x, std::int64_t repeats, std::int64_t axis) { return repeat(x.tensor, repeats, axis); },
       "Each element repeated.", nb::arg("x"), nb::arg("repeats"), nb::arg("axis") = -1);
   def_axis(
-      m, "flip", [](const Arg& x, const Shape& axis) { return flip(x.tensor, axis); }, "", nb::arg("x"),
-      nb::arg("axis"));
+      m, "flip", [](const Arg& x, const Shape& axis) { return flip(x.tensor, axis); },
+      "The order along these axes turned around.", nb::arg("x"), nb::arg("axis"));
   def_axis(
-      m, "roll", [](const Arg& x, const Shape& shift, const Shape& axis) { return roll(x.tensor, shift, axis); }, "",
-      nb::arg("x"), nb::arg("shift"), nb::arg("axis"));
+      m, "roll", [](const Arg& x, const Shape& shift, const Shape& axis) { return roll(x.tensor, shift, axis); },
+      "Shifted along these axes; what leaves at the end comes in at the beginning.", nb::arg("x"), nb::arg("shift"),
+      nb::arg("axis"));
   m.def(
-      "tril", [](const Arg& x, std::int64_t k) { return tril(x.tensor, k); }, nb::arg("x"), nb::arg("diagonal") = 0);
+      "tril", [](const Arg& x, std::int64_t k) { return tril(x.tensor, k); }, nb::arg("x"), nb::arg("diagonal") = 0,
+      "What is on a diagonal of matrices or below it, zeros elsewhere.");
   m.def(
-      "triu", [](const Arg& x, std::int64_t k) { return triu(x.tensor, k); }, nb::arg("x"), nb::arg("diagonal") = 0);
+      "triu", [](const Arg& x, std::int64_t k) { return triu(x.tensor, k); }, nb::arg("x"), nb::arg("diagonal") = 0,
+      "What is on a diagonal of matrices or above it, zeros elsewhere.");
   def_with<op::PadAttrs, &pad>(m, "pad", "x with elements added before and after each axis.");
   def_with<op::UnfoldAttrs, &unfold>(m, "unfold", "The windows of images as columns.");
   def_with<op::FoldAttrs, &fold>(m, "fold", "Columns added back into images.");

@@ -100,9 +100,13 @@ void bind_values(nb::class_<Tensor>& tensor) {
 }
 
 void bind_gradients(nb::class_<Tensor>& tensor) {
-  tensor.def_prop_rw("requires_grad", &Tensor::requires_grad, [](Tensor& self, bool on) { self.set_requires_grad(on); })
+  tensor.def_prop_rw(
+      "requires_grad", &Tensor::requires_grad, [](Tensor& self, bool on) { self.set_requires_grad(on); },
+      "Whether gradients by this tensor are wanted.");
+  tensor
       .def(
-          "requires_grad_", [](Tensor& self, bool on) { return self.set_requires_grad(on); }, nb::arg("on") = true)
+          "requires_grad_", [](Tensor& self, bool on) { return self.set_requires_grad(on); }, nb::arg("on") = true,
+          "Asks for gradients by this tensor, in place; returns it.")
       .def_prop_rw(
           "grad",
           [](const Tensor& self) -> nb::object {
@@ -110,7 +114,7 @@ void bind_gradients(nb::class_<Tensor>& tensor) {
             return grad.defined() ? nb::cast(grad) : nb::none();
           },
           [](const Tensor& self, std::optional<Tensor> grad) { self.set_grad(grad.value_or(Tensor())); },
-          nb::arg("grad").none())
+          nb::arg("grad").none(), "The gradient that backward() has added up, or None.")
       .def(
           "backward",
           [](const Tensor& self, std::optional<Tensor> gradient) {
@@ -137,26 +141,31 @@ void bind_gradients(nb::class_<Tensor>& tensor) {
 void bind_tensor(nb::module_& m) {
   // A function whose first argument is the object that it is looked up on, without a call of Python in between.
   m.def("_as_method", [](nb::handle function) { return nb::steal(PyInstanceMethod_New(function.ptr())); });
-  nb::class_<HookHandle>(m, "HookHandle").def("remove", &HookHandle::remove);
+  nb::class_<HookHandle>(m, "HookHandle", "A hook of a tensor.")
+      .def("remove", &HookHandle::remove, "Takes the hook away; once is enough.");
   nb::class_<Tensor> tensor(m, "Tensor", nb::is_weak_referenceable(), "An n-dimensional array with gradients.");
   forget_objects_that_end(tensor);
-  tensor.def_prop_ro("shape", [](const Tensor& self) { return self.shape(); })
-      .def_prop_ro("dtype", &Tensor::dtype)
-      .def_prop_ro("device", &Tensor::device)
-      .def_prop_ro("ndim", &Tensor::rank)
-      .def_prop_ro("size", &Tensor::numel)
-      .def("numel", &Tensor::numel)
+  tensor
+      .def_prop_ro(
+          "shape", [](const Tensor& self) { return self.shape(); }, "Sizes of the axes: a tuple.")
+      .def_prop_ro("dtype", &Tensor::dtype, "Type of the elements.")
+      .def_prop_ro("device", &Tensor::device, "Where the memory is.")
+      .def_prop_ro("ndim", &Tensor::rank, "Number of axes.")
+      .def_prop_ro("size", &Tensor::numel, "Number of elements.")
+      .def("numel", &Tensor::numel, "Number of elements.")
       .def_prop_ro(
           "strides", [](const Tensor& self) { return self.strides(); }, "In elements.")
-      .def_prop_ro("is_contiguous", &Tensor::contiguous)
+      .def_prop_ro("is_contiguous", &Tensor::contiguous, "Whether the memory is in row-major order.")
       .def_prop_ro("traced", &Tensor::traced, "Whether this is a value of a function being compiled.")
       .def_prop_rw(
           "name", [](const Tensor& self) { return self.name(); },
-          [](Tensor& self, std::string name) { self.set_name(std::move(name)); })
+          [](Tensor& self, std::string name) { self.set_name(std::move(name)); },
+          "By which states and graphs know it; empty: none.")
       .def("to", &moved, nb::arg("target"), nb::arg("other") = nb::none(),
            "In another dtype, on another device, or both.")
       .def(
-          "astype", [](const Tensor& self, DType dtype) { return cast(self, dtype); }, nb::arg("dtype"))
+          "astype", [](const Tensor& self, DType dtype) { return cast(self, dtype); }, nb::arg("dtype"),
+          "The same values in another dtype.")
       .def(
           "clone", [](const Tensor& self) { return mul(self, 1.0); }, "A copy with history.")
       .def(

@@ -73,20 +73,30 @@ class PyCallback final : public Callback {
 
 void bind_run(nb::module_& m) {
   nb::class_<PyRun>(m, "Run", "A training run, as callbacks see it; valid during the call.")
-      .def_prop_ro("step", [](const PyRun& self) { return self.get().state().step; })
-      .def_prop_ro("epoch", [](const PyRun& self) { return self.get().state().position.epoch; })
-      .def_prop_ro("samples", [](const PyRun& self) { return self.get().state().samples; })
-      .def_prop_ro("loss", [](const PyRun& self) { return self.get().last().loss; })
-      .def_prop_ro("lr", [](const PyRun& self) { return self.get().last().lr; })
-      .def_prop_ro("metrics", [](const PyRun& self) { return self.get().evaluation().metrics; })
+      .def_prop_ro(
+          "step", [](const PyRun& self) { return self.get().state().step; }, "Steps made so far.")
+      .def_prop_ro(
+          "epoch", [](const PyRun& self) { return self.get().state().position.epoch; },
+          "Number of the epoch that the next batch belongs to, from 0.")
+      .def_prop_ro(
+          "samples", [](const PyRun& self) { return self.get().state().samples; },
+          "Samples trained on so far, over all ranks.")
+      .def_prop_ro(
+          "loss", [](const PyRun& self) { return self.get().last().loss; }, "The last step's loss.")
+      .def_prop_ro(
+          "lr", [](const PyRun& self) { return self.get().last().lr; }, "The last step's learning rate.")
+      .def_prop_ro(
+          "metrics", [](const PyRun& self) { return self.get().evaluation().metrics; },
+          "The last evaluation's metrics by name; empty before the first.")
       .def(
           "report", [](PyRun& self, const std::string& name, double value) { self.get().report(name, value); },
           nb::arg("name"), nb::arg("value"), "Adds a metric to the last evaluation.")
       .def(
-          "note", [](PyRun& self, const std::string& text) { self.get().note(text); }, nb::arg("text"))
+          "note", [](PyRun& self, const std::string& text) { self.get().note(text); }, nb::arg("text"),
+          "Tells a line beside the progress, kept in the run's log.")
       .def(
           "stop", [](PyRun& self, const std::string& reason) { self.get().stop(reason); },
-          nb::arg("reason") = "a callback asked for it");
+          nb::arg("reason") = "a callback asked for it", "Ends the run after this step, as if it were done.");
 }
 
 nb::object summary_of(const Summary& summary) { return from_json_text(to_json(summary)); }
@@ -298,7 +308,7 @@ nb::object fit_batches(PyTrainer& self, nb::object from, std::int64_t batch, std
 }
 
 void bind_trainer(nb::module_& m) {
-  nb::class_<PyTrainer>(m, "TrainerBase", nb::type_slots(trainer_slots))
+  nb::class_<PyTrainer>(m, "TrainerBase", nb::type_slots(trainer_slots), "A trainer of the library.")
       .def(
           "__init__",
           [](PyTrainer* self, std::shared_ptr<nn::Module> net, nb::object optimizer, nb::handle objective,
@@ -324,23 +334,23 @@ void bind_trainer(nb::module_& m) {
             add_checkpoints(*self->trainer, given);
           },
           nb::arg("net"), nb::arg("optimizer"), nb::arg("objective"), nb::arg("callbacks"), nb::arg("options"))
-      .def("fit", &fit, nb::arg("train"), nb::arg("test").none())
-      .def("fit_loader", &fit_loader, nb::arg("loader"), nb::arg("test").none())
+      .def("fit", &fit, nb::arg("train"), nb::arg("test").none(), "Trains on a data set.")
+      .def("fit_loader", &fit_loader, nb::arg("loader"), nb::arg("test").none(), "Trains on a loader's batches.")
       .def("fit_batches", &fit_batches, nb::arg("make"), nb::arg("batch"), nb::arg("samples"), nb::arg("share"),
-           nb::arg("test").none())
+           nb::arg("test").none(), "Trains on batches that Python makes.")
       .def(
           "evaluate",
           [](PyTrainer& self, std::shared_ptr<Dataset> data) {
             return without_gil([&] { return self.trainer->evaluate(data); }).metrics;
           },
-          nb::arg("data"))
+          nb::arg("data"), "Metrics on a data set.")
       .def(
           "predict",
           [](PyTrainer& self, nb::handle fields) {
             const std::vector<Tensor> given = to_tensors(fields);
             return without_gil([&] { return self.trainer->predict(given); });
           },
-          nb::arg("fields"));
+          nb::arg("fields"), "The prediction for one batch.");
 }
 
 }  // namespace

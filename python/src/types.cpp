@@ -20,10 +20,12 @@ nb::object& dtype_object(DType dtype) {
 }  // namespace
 
 void bind_types(nb::module_& m) {
-  const nb::object error = nb::exception<Error>(m, "Error", PyExc_RuntimeError);
+  nb::object error = nb::exception<Error>(m, "Error", PyExc_RuntimeError);
+  error.attr("__doc__") = "What the library refuses, or what failed: \"[who] expected ..., got ...\".";
   // What an op does not take is a ValueError, too, as in NumPy.
   const nb::tuple bases = nb::make_tuple(error, nb::borrow(PyExc_ValueError));
-  nb::exception<ArgumentError>(m, "ArgumentError", bases);
+  nb::object argument_error = nb::exception<ArgumentError>(m, "ArgumentError", bases);
+  argument_error.attr("__doc__") = "Operands or attributes that an op does not take; a ValueError, too.";
   nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
     try {
       std::rethrow_exception(thrown);
@@ -33,10 +35,14 @@ void bind_types(nb::module_& m) {
     }
   });
   nb::class_<PyDType>(m, "DType", "Type of the elements of a tensor.")
-      .def_prop_ro("name", [](const PyDType& self) { return std::string(name(self.value)); })
-      .def_prop_ro("itemsize", [](const PyDType& self) { return size_of(self.value); })
-      .def_prop_ro("is_float", [](const PyDType& self) { return is_float(self.value); })
-      .def_prop_ro("is_integer", [](const PyDType& self) { return is_integer(self.value); })
+      .def_prop_ro(
+          "name", [](const PyDType& self) { return std::string(name(self.value)); }, "As the library writes it.")
+      .def_prop_ro(
+          "itemsize", [](const PyDType& self) { return size_of(self.value); }, "Bytes of an element.")
+      .def_prop_ro(
+          "is_float", [](const PyDType& self) { return is_float(self.value); }, "Whether it is of floats.")
+      .def_prop_ro(
+          "is_integer", [](const PyDType& self) { return is_integer(self.value); }, "Whether it is of integers.")
       .def("__repr__", [](const PyDType& self) { return "starling." + std::string(name(self.value)); })
       .def(
           "__eq__",
@@ -53,8 +59,10 @@ void bind_types(nb::module_& m) {
   nb::class_<PyDevice>(m, "Device", "Where a tensor lives: cpu, cuda:0.")
       .def(
           "__init__", [](PyDevice* self, Device device) { new (self) PyDevice{device}; }, nb::arg("device"))
-      .def_prop_ro("type", [](const PyDevice& self) { return std::string(name(self.value.kind)); })
-      .def_prop_ro("index", [](const PyDevice& self) { return static_cast<int>(self.value.index); })
+      .def_prop_ro(
+          "type", [](const PyDevice& self) { return std::string(name(self.value.kind)); }, "cpu or cuda.")
+      .def_prop_ro(
+          "index", [](const PyDevice& self) { return static_cast<int>(self.value.index); }, "Which of its kind.")
       .def("__repr__", [](const PyDevice& self) { return to_string(self.value); })
       .def(
           "__eq__",

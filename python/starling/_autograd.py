@@ -182,12 +182,15 @@ class Function:
 
     @staticmethod
     def forward(context: Any, *inputs: Any) -> Any:
+        """The value: a tensor or a tuple. context.save(x, …) keeps what backward needs."""
         raise NotImplementedError("expected a forward(context, *inputs)")
 
     @staticmethod
     def backward(context: Any, *gradients: Any) -> Any:
+        """The gradients of the inputs, given those of the results; None for what has none."""
         raise NotImplementedError("expected a backward(context, *gradients)")
 
     @classmethod
     def apply(cls, *inputs: Any) -> Any:
+        """Calls forward; gradients go through backward."""
         return _starling._custom(cls.__name__, cls.forward, cls.backward, inputs)

@@ -175,6 +175,7 @@ class CompiledFunction:
 
     @property
     def memory_bytes(self) -> int:
+        """Bytes of the values of the program called last, beside its variables."""
         return self._program().memory_bytes
 
 

@@ -34,10 +34,12 @@ from ._starling import (  # noqa: F401
 
 
 def dropout(input: Any, p: float = 0.5, training: bool = True) -> Tensor:
+    """Zeros elements at random and scales the others; x itself where training is False."""
     return _starling.dropout(input, p) if training else _starling.asarray(input)
 
 
 def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
+    """Normalises over the last axes, whose sizes are given."""
     axes = 1 if isinstance(normalized_shape, int) else len(normalized_shape)
     expected = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     x = _starling.asarray(input)

@@ -13,6 +13,7 @@ _GAINS = {"linear": 1.0, "conv1d": 1.0, "conv2d": 1.0, "conv3d": 1.0, "sigmoid":
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """By what deviations are to be scaled so that they are kept behind this activation."""
     if nonlinearity == "leaky_relu":
         return math.sqrt(2 / (1 + (0.01 if param is None else param) ** 2))
     if nonlinearity not in _GAINS:
@@ -33,31 +34,38 @@ def _written(tensor: Tensor, values: Tensor) -> Tensor:
 
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
+    """Numbers in [a, b)."""
     return _written(tensor, _starling.uniform(tensor.shape, a, b, tensor.dtype))
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
+    """Normal numbers."""
     return _written(tensor, _starling.normal(tensor.shape, mean, std, tensor.dtype))
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
+    """One value everywhere."""
     return _written(tensor, _starling.full(tensor.shape, val, tensor.dtype))
 
 
 def zeros_(tensor: Tensor) -> Tensor:
+    """Zeros."""
     return constant_(tensor, 0.0)
 
 
 def ones_(tensor: Tensor) -> Tensor:
+    """Ones."""
     return constant_(tensor, 1.0)
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+    """Uniform numbers that keep deviations forward and backward alike: gain · √(6 / (inputs + outputs)) at most."""
     bound = gain * math.sqrt(6 / sum(_fans(tensor)))
     return uniform_(tensor, -bound, bound)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+    """Normal numbers that keep deviations forward and backward alike: of deviation gain · √(2 / (inputs + outputs))."""
     return normal_(tensor, 0.0, gain * math.sqrt(2 / sum(_fans(tensor))))
 
 
@@ -68,15 +76,18 @@ def _kaiming_deviation(tensor: Tensor, a: float, mode: str, nonlinearity: str) -
 
 
 def kaiming_uniform_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:
+    """Uniform numbers that keep deviations through a layer with this activation, forward or, by fan_out, backward."""
     bound = math.sqrt(3) * _kaiming_deviation(tensor, a, mode, nonlinearity)
     return uniform_(tensor, -bound, bound)
 
 
 def kaiming_normal_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:
+    """Normal numbers that keep deviations through a layer with this activation, forward or, by fan_out, backward."""
     return normal_(tensor, 0.0, _kaiming_deviation(tensor, a, mode, nonlinearity))
 
 
 def eye_(tensor: Tensor) -> Tensor:
+    """Ones on the diagonal of a matrix, zeros beside it."""
     if tensor.ndim != 2:
         raise ValueError(f"[init] expected a matrix, got {tensor.ndim} dimensions")
     return _written(tensor, _starling.eye(tensor.shape[0], tensor.shape[1], tensor.dtype))

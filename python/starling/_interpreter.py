@@ -6,6 +6,7 @@ import sysconfig
 
 
 def check() -> None:
+    """Refuses free-threaded interpreters by name."""
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
         raise ImportError(
             "[starling] expected a Python with a global interpreter lock, got a free-threaded one (3.13t, 3.14t, …): starling "

@@ -7,6 +7,7 @@ from typing import Any
 
 
 def camel(name: str) -> str:
+    """max_pool2d as MaxPool2d."""
     return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
 
 
@@ -16,6 +17,7 @@ def identifier(name: str) -> str:
 
 
 def describe(doc: str, schema: dict[str, Any]) -> str:
+    """A docstring: what a kind is, and a line for each option."""
     lines = [doc, ""]
     for key, value in schema.get("properties", {}).items():
         default = f" (default {value['default']!r})" if "default" in value else ""

@@ -18,6 +18,7 @@ class _Loss(Module):
         self._keywords = {"weight": weight, "reduction": reduction, **options}
 
     def forward(self, prediction: Any, target: Any) -> Any:
+        """The loss of a prediction."""
         return getattr(_starling, self._function)(prediction, target, **self._keywords)
 
 

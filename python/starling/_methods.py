@@ -58,6 +58,38 @@ def _written(name: str) -> Callable[..., Any]:
         result = operator(self, other if alpha == 1 else other * alpha)
         return _copy(self, result)
 
+    method.__doc__ = f"x.{name}_(y, alpha=1) writes the result of x.{name}(alpha · y) into x, which it returns."
+    return method
+
+
+def _zero(self: Tensor) -> Tensor:
+    """Writes zeros everywhere."""
+    return _copy(self, 0)
+
+
+def _dim(self: Tensor) -> int:
+    """Number of axes."""
+    return self.ndim
+
+
+def _cpu(self: Tensor) -> Tensor:
+    """On the CPU."""
+    return self.to("cpu")
+
+
+def _where(self: Tensor, condition: Any, other: Any) -> Tensor:
+    """x where the condition holds, the other elsewhere."""
+    return _starling.where(condition, self, other)
+
+
+def _in_dtype(name: str) -> Callable[[Tensor], Tensor]:
+    """x.float() and the like: PyTorch's int has 32 bits."""
+    target = {"int": "i32"}.get(name, name)
+
+    def method(self: Tensor) -> Tensor:
+        return self.to(target)
+
+    method.__doc__ = f"The same values as {_starling.dtype(target).name}."
     return method
 
 
@@ -158,12 +190,12 @@ for _name in ("add", "sub", "mul"):
 Tensor.div_ = _written("truediv")
 Tensor.copy_ = _copy
 Tensor.fill_ = _fill
-Tensor.zero_ = lambda self: _fill(self, 0)
+Tensor.zero_ = _zero
 Tensor.chunk = _chunk
 Tensor.t = _t
 Tensor.contiguous = _contiguous
-Tensor.dim = lambda self: self.ndim
-Tensor.cpu = lambda self: self.to("cpu")
+Tensor.dim = _dim
+Tensor.cpu = _cpu
 Tensor.cuda = _cuda
 Tensor.T = property(_starling.transpose, doc="Axes in reverse order.")
 Tensor.mT = property(_starling.matrix_transpose, doc="The last two axes swapped.")
@@ -173,6 +205,6 @@ Tensor._repr_html_ = _html
 Tensor.__array_namespace__ = _namespace
 Tensor.to_device = _to_device
 Tensor.__complex__ = lambda self: complex(self.item())
-Tensor.where = lambda self, condition, other: _starling.where(condition, self, other)
+Tensor.where = _where
 for _name in ("float", "double", "half", "long", "int", "bool"):
-    setattr(Tensor, _name, lambda self, _to={"int": "i32"}.get(_name, _name): self.to(_to))
+    setattr(Tensor, _name, _in_dtype(_name))

@@ -25,14 +25,17 @@ def randn(*shape: Any, dtype: Any = "f32", device: Any = None) -> Tensor:
 
 
 def rand_like(x: Tensor) -> Tensor:
+    """Numbers in [0, 1), with the shape and dtype of x."""
     return _starling.uniform(x.shape, dtype=x.dtype)
 
 
 def randn_like(x: Tensor) -> Tensor:
+    """Normal numbers of mean 0 and deviation 1, with the shape and dtype of x."""
     return _starling.normal(x.shape, dtype=x.dtype)
 
 
 def empty_like(x: Tensor) -> Tensor:
+    """A tensor of the shape, dtype and device of x whose values do not matter."""
     return _starling.empty(x.shape, x.dtype, x.device)
 
 

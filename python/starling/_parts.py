@@ -51,6 +51,7 @@ class HookHandle:
         self._remove: Callable[[], Any] | None = remove
 
     def remove(self) -> None:
+        """Takes the hook away; once is enough."""
         if self._remove is not None:
             self._remove()
             self._remove = None

@@ -25,12 +25,16 @@ _ENDED_S = 5.0  # how long what is told to end is waited for
 
 def collate(samples: list[Any]) -> Any:
     """Fields of samples along a new first axis, as NumPy arrays: new memory, which tensors then share. Of dicts a dict."""
-    if isinstance(samples[0], dict):
+    first = samples[0]
+    if isinstance(first, dict):
         return _collated_dicts(samples)
-    rows = [_fields(sample) for sample in samples]
-    if any(len(row) != len(rows[0]) for row in rows):
-        raise ValueError(f"[data] expected samples with {len(rows[0])} fields each, got {sorted({len(row) for row in rows})}")
-    return [_stacked([row[i] for row in rows], i) for i in range(len(rows[0]))]
+    if not isinstance(first, (tuple, list)):
+        return [_stacked(samples, 0)]
+    count = len(first)
+    if any(not isinstance(sample, (tuple, list)) or len(sample) != count for sample in samples):
+        counts = sorted({len(sample) if isinstance(sample, (tuple, list)) else 1 for sample in samples})
+        raise ValueError(f"[data] expected samples with {count} fields each, got {counts}")
+    return [_stacked(list(column), i) for i, column in enumerate(zip(*samples))]
 
 
 def _collated_dicts(samples: list[Any]) -> dict[Any, Any]:
@@ -39,31 +43,32 @@ def _collated_dicts(samples: list[Any]) -> dict[Any, Any]:
         if not isinstance(sample, dict) or set(sample) != set(keys):
             got = sorted(map(str, sample)) if isinstance(sample, dict) else type(sample).__name__
             raise ValueError(f"[data] expected samples with the keys {sorted(map(str, keys))}, as the batch begins, got {got}")
-    columns = {key: [np.asarray(sample[key], _plain_dtype(sample[key])) for sample in samples] for key in keys}
-    return {key: _stacked(column, key) for key, column in columns.items()}
+    return {key: _stacked([sample[key] for sample in samples], key) for key in keys}
 
 
-def _fields(sample: Any) -> list[Any]:
-    fields = list(sample) if isinstance(sample, (tuple, list)) else [sample]
-    return [np.asarray(field, _plain_dtype(field)) for field in fields]
-
-
-def _plain_dtype(field: Any) -> Any:
-    """Numbers of Python become what starling.tensor makes of them: floats f32, integers i64."""
-    return np.float32 if isinstance(field, float) and not hasattr(field, "dtype") else None
+# Numbers of Python become what starling.tensor makes of them.
+_NUMBERS = {float: np.float32, int: np.int64, bool: np.bool_}
 
 
 def _stacked(column: list[Any], number: Any) -> Any:
-    first = column[0]
-    batch = np.empty((len(column), *first.shape), first.dtype)
-    for i, value in enumerate(column):
-        if value.shape != first.shape or value.dtype != first.dtype:
+    """One field of all samples: numbers of one kind and arrays of one type at once, whatever else one by one."""
+    kind = type(column[0])
+    if kind in _NUMBERS and all(type(value) is kind for value in column):
+        return np.array(column, _NUMBERS[kind])
+    if kind is not np.ndarray or any(type(value) is not np.ndarray for value in column):
+        column = [np.asarray(value, _plain_dtype(value)) for value in column]
+    shape, dtype = column[0].shape, column[0].dtype
+    for value in column:
+        if value.shape != shape or (value.dtype is not dtype and value.dtype != dtype):
             raise ValueError(
-                f"[data] expected {first.dtype}{list(first.shape)} as field {number} of every sample, as the batch begins, "
+                f"[data] expected {dtype}{list(shape)} as field {number} of every sample, as the batch begins, "
                 f"got {value.dtype}{list(value.shape)}"
             )
-        batch[i] = value
-    return batch
+    return np.concatenate(column).reshape(len(column), *shape) if shape else np.array(column, dtype)
+
+
+def _plain_dtype(field: Any) -> Any:
+    return np.float32 if isinstance(field, float) and not hasattr(field, "dtype") else None
 
 
 class _Samples:

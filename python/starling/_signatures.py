@@ -26,6 +26,7 @@ def inputs_of(op: Any) -> list[tuple[str, bool]]:
 
 
 def signature_of(op: Any) -> inspect.Signature:
+    """Inputs by position or name, attributes by name with their defaults."""
     parameters = []
     for name, optional in inputs_of(op):
         if name.endswith("..."):
@@ -42,6 +43,7 @@ def signature_of(op: Any) -> inspect.Signature:
 
 
 def describe(op: Any) -> str:
+    """A docstring: the call, what the op is, and whether it has a gradient."""
     lines = [f"{op.name}{_plain(signature_of(op))}", "", op.doc]
     if not op.differentiable:
         lines.append("It has no gradient.")

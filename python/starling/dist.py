@@ -68,6 +68,7 @@ def spawn(function: Callable[..., Any], ranks: int, *arguments: Any) -> list[Any
     """
     if ranks < 1:
         raise ValueError(f"[dist] expected at least one rank, got {ranks}")
+    members = _starling._dist_threads(ranks)
     results: list[Any] = [None] * ranks
     failures: list[BaseException] = []
 
@@ -82,7 +83,6 @@ def spawn(function: Callable[..., Any], ranks: int, *arguments: Any) -> list[Any
         finally:
             rank.leave(why)
 
-    members = _starling._dist_threads(ranks)
     threads = [_threading.Thread(target=run, args=each, name=f"starling-rank-{each[0]}", daemon=True) for each in enumerate(members)]
     for thread in threads:
         thread.start()

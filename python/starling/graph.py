@@ -58,6 +58,7 @@ class Session:
         self._base.set(name, value)
 
     def variables(self) -> list[str]:
+        """Names of the variables."""
         return self._base.variables()
 
     def reset(self) -> None:

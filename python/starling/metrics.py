@@ -32,9 +32,11 @@ class Metric:
 
     @property
     def higher_is_better(self) -> bool:
+        """Whether more of it is better."""
         return self._base.higher_is_better
 
     def reset(self) -> None:
+        """Begins anew."""
         self._base.reset()
 
     def table(self, class_names: list[str] | tuple[str, ...] = ()) -> str:

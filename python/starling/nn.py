@@ -91,14 +91,17 @@ class Module(_starling.PyModule):
         return path in ModuleBase.named_parameters(self) or path in ModuleBase.named_buffers(self)
 
     def parameters(self) -> list[Any]:
+        """Parameters of this module and all below it, in order."""
         _expect_built(self)
         return super().parameters()
 
     def trainable_parameters(self) -> list[Any]:
+        """Those of parameters() that want gradients."""
         _expect_built(self)
         return super().trainable_parameters()
 
     def named_parameters(self) -> dict[str, Any]:
+        """Parameters of this module and all below it by their paths: a dict."""
         _expect_built(self)
         return super().named_parameters()
 
@@ -108,6 +111,7 @@ class Module(_starling.PyModule):
         return super().state_dict()
 
     def load_state_dict(self, state: dict[str, Any], strict: bool = True) -> Any:
+        """Copies tensors by their names. strict=False: those that fit. Returns what was loaded, missing and unexpected."""
         _expect_built(self)
         return super().load_state_dict(state, strict)
 
@@ -162,6 +166,7 @@ class Module(_starling.PyModule):
             return self.forward(*inputs, **keywords)
 
     def forward(self, *inputs: Any) -> Any:
+        """What the module computes: to be written by every class."""
         raise NotImplementedError(f"[{type(self).__name__}] expected a method forward(self, x)")
 
     def __repr__(self) -> str:
@@ -184,6 +189,7 @@ class Sequential(Module):
                 self._own_module(str(i), step)
 
     def forward(self, x: Any) -> Any:
+        """The steps one after another."""
         for step in self._steps:
             x = step(x)
         return x
@@ -243,12 +249,15 @@ class ModuleDict(Module):
         return len(self.children)
 
     def keys(self) -> Any:
+        """Names of the modules."""
         return self.children.keys()
 
     def values(self) -> Any:
+        """The modules."""
         return self.children.values()
 
     def items(self) -> Any:
+        """Names and modules."""
         return self.children.items()
 
 
@@ -264,6 +273,7 @@ class ModuleList(Module):
             self.append(module)
 
     def append(self, module: Any) -> None:
+        """Adds a module at the end."""
         self._own_module(str(len(self._modules)), module)
         self._modules.append(module)
 
@@ -307,6 +317,7 @@ class _Layer(Module):
         object.__setattr__(self, "_built", None)
 
     def forward(self, *inputs: Any) -> Any:
+        """What the layer computes; at the first call it is made."""
         if self._built is None:
             self._make([(tuple(x.shape[1:]), x.dtype) for x in map(_starling.asarray, inputs)])
         return self._built(*inputs)
@@ -361,6 +372,8 @@ for _name, (_doc, _schema, _options) in _starling._layer_kinds().items():
     if _class not in globals():
         _members = {"_kind": _name, "_names": tuple(_options), "__doc__": _describe(_doc, _schema), "__module__": __name__}
         globals()[_class] = type(_class, (_Layer,), _members)
+    elif not globals()[_class].__doc__:  # of the compiled part; its options are the signature's
+        setattr(globals()[_class], "__doc__", _doc)
 
 
 # Names that PyTorch has for the same layers.

@@ -26,6 +26,7 @@ class Optimizer:
         self.base = _starling._make_optimizer(self._kind, list(parameters), _json.dumps(options))
 
     def step(self) -> None:
+        """Updates every parameter that has a gradient, and empties the gradients."""
         self.base.step()
 
     def zero_grad(self) -> None:
@@ -35,6 +36,7 @@ class Optimizer:
 
     @property
     def lr(self) -> float:
+        """The learning rate; setting it acts on compiled steps, too."""
         return self.base.lr
 
     @lr.setter
@@ -42,6 +44,7 @@ class Optimizer:
         self.base.lr = value
 
     def parameters(self) -> list[Any]:
+        """The parameters, of all groups."""
         return self.base.parameters()
 
     @property
@@ -50,9 +53,11 @@ class Optimizer:
         return self.base.groups()
 
     def state_dict(self) -> dict[str, Any]:
+        """What it keeps between steps, by name: the tensors themselves."""
         return self.base.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Copies such a state into its own."""
         self.base.load_state_dict(state)
 
 

@@ -49,9 +49,11 @@ class Schedule:
         self._optimizer.lr = self._rate * self.factor(self._step)
 
     def state_dict(self) -> dict[str, Any]:
+        """Where it is: numbers, for load_state_dict()."""
         return {"step": self._step, "rate": self._rate, "observed": self._base.state()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes on from such a state."""
         self._step, self._rate = state["step"], state["rate"]
         self._base.restore(state["observed"])
         self._apply()

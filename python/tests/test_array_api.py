@@ -327,3 +327,14 @@ def test_a_tensor_knows_its_namespace_and_functions_compile():
     np.testing.assert_allclose(f(x).item(), want, rtol=1e-5)
     with pytest.raises(sl.Error, match="compiled"):
         sl.compile(xp.signbit)(x)
+
+
+def test_differences_and_repetitions_of_any_number_end():
+    x = xp.asarray([1.0, 4.0, 9.0])
+    assert xp.diff(x, n=0).tolist() == [1, 4, 9] and xp.diff(x, n=2).tolist() == [2] and xp.diff(x, n=1 << 62).shape == (0,)
+    assert xp.repeat(x, xp.asarray([1, 0, 2])).tolist() == [1, 9, 9] and xp.repeat(x, 0).shape == (0,)
+    with pytest.raises(ValueError, match="expected a number of times, got -1"):
+        xp.diff(x, n=-1)
+    for counts in (1 << 62, -1):
+        with pytest.raises(ValueError, match="expected counts from 0 to what memory holds"):
+            xp.repeat(x, counts)

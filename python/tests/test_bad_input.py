@@ -316,3 +316,11 @@ FREE_THREADED = """
 def test_a_free_threaded_python_is_refused_by_name(tmp_path):
     done = run_script(FREE_THREADED, tmp_path)
     assert "free-threaded" in done.stdout and "plain build" in done.stdout, done.stdout + done.stderr
+
+
+def test_the_first_axis_to_flatten_is_one_of_the_tensors():
+    x = sl.ones((2, 3, 4))
+    assert x.flatten(-2).shape == (2, 12) and x.flatten(3).shape == (2, 3, 4, 1) and sl.ones(()).flatten(0).shape == (1,)
+    for first in (-4, 4, -(1 << 31), (1 << 31) - 1):
+        with pytest.raises(sl.Error, match="expected a first axis from -3 to 3"):
+            x.flatten(first)

@@ -74,6 +74,22 @@ def test_other_threads_run_meanwhile(name):
     pytest.fail(f"another thread waited for nearly all of a call: {waits}")
 
 
+def test_files_are_read_while_other_threads_run(tmp_path):
+    net = sl.nn.Linear(2000, 2000)
+    sl.save(net.state_dict(), tmp_path / "state.safetensors")
+    sl.save_model(sl.nn.Sequential(net), tmp_path / "model", sl.ones((1, 2000)))
+    kept = sl.train.Checkpoints(tmp_path / "kept", net=net)
+    kept.save(1)
+    reads = {
+        "load": lambda: [sl.load(tmp_path / "state.safetensors") for _ in range(4)],
+        "checkpoint": lambda: [kept._folder.load(None) for _ in range(4)],
+        "model": lambda: [sl.SavedModel(str(tmp_path / "model")) for _ in range(8)],
+    }
+    for name, work in reads.items():
+        work()
+        assert any(longest < seconds / 2 for seconds, longest in (counted_meanwhile(work) for _ in range(5))), name
+
+
 def test_ranks_that_are_threads_meet_inside_of_grad():
     def rank(scale):
         def loss(x):

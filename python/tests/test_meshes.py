@@ -63,6 +63,85 @@ def test_a_mesh_of_two_by_two_trains_as_one(tmp_path):
         np.testing.assert_allclose(losses, alone, rtol=1e-4)
 
 
+LINE = """
+    import json, pathlib, sys, numpy as np
+    import starling as sl
+    X = np.random.default_rng(0).normal(size=(16, 6)).astype(np.float32)
+    Y = np.arange(16) % 3
+    sl.manual_seed(4)
+    net = sl.nn.Sequential(sl.nn.Linear(6, 8), sl.nn.Tanh(), sl.nn.Linear(8, 3))
+    opt = sl.optim.Adam(net.parameters(), lr=0.05)
+    def f(x, y):
+        loss = sl.cross_entropy(net(x), y); loss.backward(); opt.step(); return loss
+    if ALONE:
+        losses = [f(X, Y).item() for _ in range(3)]
+        rank, size = 0, 1
+    else:
+        sl.dist.init(); step = sl.compile(f, strategy=sl.dist.allreduce(mesh={"data": 2, "model": 2}))
+        rank, size = sl.dist.rank(), sl.dist.size()
+        mine = slice(rank // 2 * 8, rank // 2 * 8 + 8)           # data is the outer axis
+        losses = [step(X[mine], Y[mine]).item() for _ in range(3)]
+    pathlib.Path(sys.argv[1], f"{rank}").write_text(json.dumps([rank, size, losses]))
+"""
+
+
+def test_the_line_with_a_mesh_needs_neither_a_layout_nor_begin(tmp_path):
+    if not starling_program():
+        pytest.skip("STARLING_PROGRAM does not name the program `starling`")
+    ((_, _, want),) = told_by_ranks([], tmp_path, LINE.replace("ALONE", "True"))
+    told = told_by_ranks([starling_program(), "launch", "-n", "4", "--"], tmp_path, LINE.replace("ALONE", "False"))
+    assert len(told) == 4
+    for _, _, losses in told:
+        np.testing.assert_allclose(losses, want, rtol=1e-5)
+
+
+X, Y = np.random.default_rng(0).normal(size=(16, 6)).astype(np.float32), np.arange(16) % 3
+
+
+def stepped(options, begins=False, rows=None):
+    """What three steps of a rank give, or the error that they end in."""
+    sl.manual_seed(4)
+    net = sl.nn.ModuleDict({"fc1": sl.nn.Linear(6, 8), "fc2": sl.nn.Linear(8, 3)})
+    optimizer = sl.optim.Adam(net.parameters(), lr=0.05)
+
+    def f(x, y):
+        loss = sl.cross_entropy(net["fc2"](net["fc1"](x).tanh()), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    strategy = sl.dist.allreduce(**options)
+    step = sl.compile(f, strategy=strategy)
+    if begins:
+        strategy.begin(net, optimizer)  # between compile() and the first call will do
+    rank, ranks = rows() if rows else (strategy.data_rank, strategy.data_ranks)
+    mine = slice(16 * rank // ranks, 16 * (rank + 1) // ranks)
+    try:
+        return [step(X[mine], Y[mine]).item() for _ in range(3)]
+    except sl.Error as error:
+        again = pytest.raises(sl.Error, step, X[mine], Y[mine])  # as often as it is tried
+        return str(error) if str(again.value).partition("] ")[2] == str(error).partition("] ")[2] else "another"
+
+
+MESH = {"mesh": {"data": 2, "model": 2}}
+
+
+@pytest.mark.parametrize("options", [{"zero": 1}, {"zero": 3}, {**MESH, "zero": 2}, {**MESH, "layout": LAYOUT}, {"layout": "fsdp"}], ids=str)
+def test_state_in_pieces_needs_begin_and_says_so(options):
+    (alone,) = sl.dist.spawn(stepped, 1, {})
+    for told in sl.dist.spawn(stepped, 4, options):
+        assert "expected strategy.begin(net, optimizer) before the first step" in told
+    for losses in sl.dist.spawn(stepped, 4, options, True):
+        np.testing.assert_allclose(losses, alone, rtol=1e-4)
+    (one,) = sl.dist.spawn(stepped, 1, {"zero": 1})  # one rank has all of it
+    assert one == alone
+
+
+def test_ranks_that_share_a_model_are_told_of_other_rows():
+    for told in sl.dist.spawn(stepped, 4, MESH, False, lambda: (sl.dist.rank(), sl.dist.size())):
+        assert "expected the same rows on ranks 0 and 1" in told and "rank=strategy.data_rank" in told
+
+
 def test_wrong_options_of_strategies_are_refused_by_name():
     for options, text in (({"mesh": {"data": 3}}, "mesh|3"), ({"layuot": "fsdp"}, "did you mean 'layout'"), ({"codec": "fp61"}, "fp16")):
         with pytest.raises((sl.Error, TypeError), match=text):

@@ -26,6 +26,34 @@ def test_ops_tell_their_signatures():
     assert sl.max_pool2d(sl.ones((1, 1, 4, 4)), kernel=2, stride=2).shape == (1, 1, 2, 2)
 
 
+def documented(holder, path, seen):
+    """(path, what it says of itself) of everything public that can be called or read, and of all that is public in classes."""
+    for name in dir(holder):
+        value = inspect.getattr_static(holder, name)
+        value = value.__func__ if isinstance(value, (staticmethod, classmethod)) else value
+        if name.startswith("_") or not (callable(value) or isinstance(value, property)):
+            continue
+        foreign = (getattr(value, "__module__", "") or "").partition(".")[0] not in ("starling", "", "builtins")
+        if foreign or getattr(value, "__objclass__", None) in (BaseException, tuple):
+            continue
+        text = getattr(value, "__doc__", None) or ""
+        lines = [line for line in text.splitlines() if line.strip() and not line.startswith(f"{name}(") and "Overloaded function" not in line]
+        # What the compiled part makes by itself are signatures: of overloads behind a number.
+        yield f"{path}.{name}", [line for line in lines if not line.lstrip("0123456789. `").startswith((f"{name}(", "(self"))]
+        if isinstance(value, type) and value not in seen and value.__module__.startswith("starling"):
+            seen.add(value)
+            yield from documented(value, f"{path}.{name}", seen)
+
+
+def test_everything_public_says_what_it_is():
+    seen = set()
+    places = [sl, sl.data, sl.dist, sl.nn, sl.nn.functional, sl.nn.init, sl.op, sl.optim, sl.schedules, sl.train, sl.zoo, sl.graph, sl.metrics, sl.control]
+    xp = sl.ones(1).__array_namespace__()
+    found = dict(one for place in [*places, xp, xp.linalg] for one in documented(place, place.__name__, seen))
+    assert len(found) > 2000
+    assert [path for path, lines in found.items() if not lines] == []
+
+
 def test_layers_take_pytorchs_words():
     nn = sl.nn
     for ours, theirs in (

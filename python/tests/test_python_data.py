@@ -1,6 +1,7 @@
 """Loaders over Python's own data: iterables, transforms, worker processes."""
 
 import os
+import sys
 import threading
 import time
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 import starling as sl
+from starling import _pipeline
 from ranks import run_script
 
 
@@ -178,3 +180,48 @@ def test_mistakes_are_told():
             ask()
     with pytest.raises(TypeError):
         sl.data.Loader(5, batch=2)
+
+
+def test_fields_are_stacked_as_numpy_stacks_them():
+    generator = np.random.default_rng(0)
+    columns = {
+        "arrays": [generator.normal(size=(2, 3)) for _ in range(5)], "views": list(generator.normal(size=(5, 3, 2)).astype("f4").transpose(0, 2, 1)),
+        "scalars": [np.float32(i) for i in range(5)], "of no axes": [np.array(i, "i2") for i in range(5)], "lists": [[i, 1] for i in range(5)],
+        "empty": [np.zeros((0, 2), "u1")] * 5, "backwards": [np.arange(4)[::-1] + i for i in range(5)], "other order": [np.arange(3).astype(">i4")] * 5,
+        "tensors": [sl.full((2,), i) for i in range(5)], "subclass": [np.ma.masked_array([1, 2]) for _ in range(5)],
+    }  # fmt: skip
+    for name, column in columns.items():
+        want = np.stack([np.asarray(value) for value in column])
+        made = _pipeline.collate([(value, 1) for value in column])
+        np.testing.assert_array_equal(made[0], want, err_msg=name)
+        assert made[0].dtype == want.dtype and type(made[0]) is np.ndarray and made[1].tolist() == [1] * 5, name
+        assert not any(np.shares_memory(made[0], np.asarray(value)) for value in column if made[0].size)
+        np.testing.assert_array_equal(_pipeline.collate(column)[0] if name != "lists" else want, want, err_msg=name)
+    numbers = {np.int64: [1, -2], np.float32: [0.5, 2.0], np.bool_: [True, False]}
+    for dtype, values in numbers.items():
+        (made,) = _pipeline.collate([(value,) for value in values])
+        assert made.dtype == dtype and made.tolist() == values
+    for one, other in (([1, 2.5], "int64"), ([np.zeros(2), np.zeros(3)], "float64"), ([np.zeros(2), np.zeros(2, "f4")], "float64"), ([True, 1], "bool")):
+        with pytest.raises(ValueError, match=f"expected {other}.* as field 0 of every sample"):
+            _pipeline.collate([(value,) for value in one])
+    for samples in ([(1, 2), (1,)], [(1, 2), 3], [(1, 2), (1, 2, 3)]):
+        with pytest.raises(ValueError, match="expected samples with 2 fields each"):
+            _pipeline.collate(samples)
+
+
+def test_arrays_of_numpy_are_taken_by_their_buffers_and_kept():
+    for code in "?bhilqBHILQefd":
+        array = np.arange(12).astype(code).reshape(3, 4)
+        for view in (array, array.T, array[1:, ::2], array[:, 1], array[2, 3], np.broadcast_to(array[0], (2, 4))):
+            tensor = sl.from_numpy(view) if isinstance(view, np.ndarray) else sl.tensor(view)
+            assert tensor.numpy().dtype == view.dtype and tensor.tolist() == view.tolist() and sl.tensor(view).tolist() == view.tolist(), code
+    array = np.arange(6, dtype=np.float32)
+    references = sys.getrefcount(array)
+    shared, own = sl.from_numpy(array), sl.tensor(array)
+    shared[0] = 9.0
+    assert array[0] == 9 and own.tolist() == [0, 1, 2, 3, 4, 5] and sys.getrefcount(array) == references + 1
+    del shared
+    assert sys.getrefcount(array) == references
+    array.flags.writeable = False
+    with pytest.raises((sl.Error, ValueError)):
+        sl.from_numpy(array)[0] = 1.0

@@ -158,6 +158,17 @@ TEST(Shapes, AnEmptyBatchKeepsItsFeaturesWhenFlattened) {
   EXPECT_EQ(flatten(counting({5})).shape(), (Shape{5, 1}));
 }
 
+TEST(Shapes, FlattenCountsTheFirstAxisFromTheEndTooAndRefusesOthers) {
+  const Tensor x = counting({2, 3, 4});
+  EXPECT_EQ(flatten(x, -2).shape(), (Shape{2, 12}));
+  EXPECT_EQ(flatten(x, -3).shape(), (Shape{24}));
+  EXPECT_EQ(flatten(x, 3).shape(), (Shape{2, 3, 4, 1}));
+  EXPECT_EQ(flatten(counting({}), 0).shape(), (Shape{1}));
+  for (const int from : {4, -4, std::numeric_limits<int>::min(), std::numeric_limits<int>::max()})
+    EXPECT_THROW(flatten(x, from), Error) << from;
+  EXPECT_THROW(flatten(counting({}), 1), Error);
+}
+
 TEST(Shapes, ASizeLeftOpenMustFollowFromTheOthers) {
   const Tensor x = counting({0, 3, 4});
   EXPECT_EQ(reshape(x, {-1, 6}).shape(), (Shape{0, 6}));

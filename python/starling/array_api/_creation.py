@@ -14,6 +14,7 @@ def _placed(x: Tensor, device: Any) -> Tensor:
 
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
+    """An array of a tensor, number, nested lists or anything with DLPack. copy=True: memory of its own; False: refused where it would need some."""
     if isinstance(obj, Tensor):
         if copy is False and (dtype is not None and obj.dtype != dtype):
             raise ValueError(f"[asarray] expected the dtype {obj.dtype} where nothing may be copied, got {dtype}")
@@ -29,44 +30,54 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """What another library holds, as a tensor over the same memory where that can be."""
     return _starling.from_dlpack(x, device=device, copy=copy)
 
 
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """An array of one value; without dtype in the value's own."""
     value = asarray(fill_value, dtype=dtype, device=device)  # exact, also for integers that doubles do not hold
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     return _starling.broadcast_to(value, sizes).copy() if not value.traced else _starling.broadcast_to(value, sizes)
 
 
 def full_like(x: Tensor, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """An array of one value, with the shape, dtype and device of x where they are not given."""
     return full(x.shape, fill_value, dtype=x.dtype if dtype is None else dtype, device=x.device if device is None else device)
 
 
 def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """An array of zeros; float32 without dtype."""
     return _placed(_starling.zeros(shape, float32 if dtype is None else dtype), device)
 
 
 def zeros_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Zeros with the shape, dtype and device of x where they are not given."""
     return zeros(x.shape, dtype=x.dtype if dtype is None else dtype, device=x.device if device is None else device)
 
 
 def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """An array of ones; float32 without dtype."""
     return _placed(_starling.ones(shape, float32 if dtype is None else dtype), device)
 
 
 def ones_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Ones with the shape, dtype and device of x where they are not given."""
     return ones(x.shape, dtype=x.dtype if dtype is None else dtype, device=x.device if device is None else device)
 
 
 def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """An array whose values do not matter: zeros."""
     return zeros(shape, dtype=dtype, device=device)
 
 
 def empty_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """An array like x whose values do not matter: zeros."""
     return zeros_like(x, dtype=dtype, device=device)
 
 
 def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """start, start + step, … below stop; arange(stop) begins at 0. Integers where all three are, else float32."""
     if stop is None:
         start, stop = 0, start
     if step == 0:
@@ -87,6 +98,7 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None,
 def linspace(
     start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True
 ) -> Tensor:
+    """num numbers from start to stop at equal distances, stop among them unless endpoint=False."""
     wanted = float32 if dtype is None else dtype
     parts = num - 1 if endpoint else num
     whole = _starling.linspace(float(start), float(stop), parts + 1, wanted) if parts > 0 else None
@@ -96,6 +108,7 @@ def linspace(
 
 
 def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> Tensor:
+    """Ones on the k-th diagonal of a matrix, zeros beside it."""
     columns = n_rows if n_cols is None else n_cols
     rows, cols = _starling.arange(0, n_rows), _starling.arange(0, columns)
     on = _starling.equal(_starling.sub(cols, rows[:, None]), k)
@@ -103,6 +116,7 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = N
 
 
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
+    """Coordinates of a grid, one array for each axis. indexing 'xy': the first two axes change places; 'ij': they do not."""
     if indexing not in ("xy", "ij"):
         raise ValueError(f"[meshgrid] expected 'xy' or 'ij' as indexing, got {indexing!r}")
     if not arrays:
@@ -112,10 +126,12 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
 
 
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
+    """The k-th diagonal of matrices and what is below it, zeros elsewhere."""
     return _starling.where(_below(x, k), x, zeros((), dtype=x.dtype))
 
 
 def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
+    """The k-th diagonal of matrices and what is above it, zeros elsewhere."""
     return _starling.where(_starling.logical_not(_below(x, k - 1)), x, zeros((), dtype=x.dtype))
 
 

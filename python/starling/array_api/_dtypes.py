@@ -36,10 +36,12 @@ _NAMES = {
 
 
 def is_float(dtype: Any) -> builtins.bool:
+    """Whether a dtype is of floats."""
     return dtype in FLOATS
 
 
 def is_integer(dtype: Any) -> builtins.bool:
+    """Whether a dtype is of integers, signed or not; bool is not."""
     return dtype in SIGNED or dtype in UNSIGNED
 
 
@@ -75,6 +77,7 @@ def _scalar_fits(value: Any, dtype: Any) -> builtins.bool:
 
 
 def result_type(*arrays_and_dtypes: Any) -> DType:
+    """The dtype that the standard gives a mixture of arrays, dtypes and numbers, which take the others'."""
     scalars = [x for x in arrays_and_dtypes if isinstance(x, (builtins.bool, int, float))]
     dtypes = [_dtype_of(x) for x in arrays_and_dtypes if not isinstance(x, (builtins.bool, int, float))]
     if not dtypes:
@@ -89,6 +92,7 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
 
 
 def can_cast(from_: Any, to: Any, /) -> builtins.bool:
+    """Whether the rules for mixtures turn the one dtype, or an array's, into the other."""
     try:
         return builtins.bool(_promoted(_dtype_of(from_), _starling.dtype(to)) == to)
     except TypeError:
@@ -96,6 +100,7 @@ def can_cast(from_: Any, to: Any, /) -> builtins.bool:
 
 
 def isdtype(dtype: Any, kind: Any) -> builtins.bool:
+    """Whether a dtype is of a kind ('integral', 'real floating', …), another dtype, or one of a tuple of these."""
     if isinstance(kind, tuple):
         return any(isdtype(dtype, one) for one in kind)
     if isinstance(kind, str):
@@ -106,6 +111,7 @@ def isdtype(dtype: Any, kind: Any) -> builtins.bool:
 
 
 def astype(x: Tensor, dtype: Any, /, *, copy: builtins.bool = True, device: Any = None) -> Tensor:
+    """x in another dtype; copy=False: x itself where it has that one."""
     if device is not None:
         x = x.to(device)
     if x.dtype == dtype:
@@ -114,6 +120,8 @@ def astype(x: Tensor, dtype: Any, /, *, copy: builtins.bool = True, device: Any 
 
 
 class finfo_object(NamedTuple):
+    """What finfo() tells of a float dtype."""
+
     bits: int
     eps: float
     max: float
@@ -123,6 +131,8 @@ class finfo_object(NamedTuple):
 
 
 class iinfo_object(NamedTuple):
+    """What iinfo() tells of an integer dtype."""
+
     bits: int
     max: int
     min: int
@@ -130,6 +140,7 @@ class iinfo_object(NamedTuple):
 
 
 def finfo(type: Any, /) -> finfo_object:
+    """Bits, precision and range of a float dtype, or of an array's."""
     dtype = _dtype_of(type)
     if dtype == _starling.bf16:
         return finfo_object(16, 2.0**-7, (2 - 2.0**-7) * 2.0**127, -(2 - 2.0**-7) * 2.0**127, 2.0**-126, dtype)
@@ -142,6 +153,7 @@ def finfo(type: Any, /) -> finfo_object:
 
 
 def iinfo(type: Any, /) -> iinfo_object:
+    """Bits and range of an integer dtype, or of an array's."""
     dtype = _dtype_of(type)
     if not is_integer(dtype):
         raise TypeError(f"[iinfo] expected an integer dtype, got {dtype}")

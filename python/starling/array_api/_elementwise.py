@@ -79,10 +79,12 @@ tanh = _float_unary(ops.tanh, "tanh")
 
 
 def log10(x: Tensor, /) -> Tensor:
+    """Logarithm to base 10, of floats."""
     return ops.mul(log(x), _like(x, 1 / math.log(10)))
 
 
 def acosh(x: Tensor, /) -> Tensor:
+    """Inverse of cosh, NaN below 1. Near 1 by log1p, for large x by a logarithm: x² would leave the range."""
     far = ops.greater(x, _like(x, 1e8))
     t = ops.where(far, _like(x, 0.0), ops.sub(x, _like(x, 1.0)))
     near = log1p(ops.add(t, ops.sqrt(ops.mul(t, ops.add(t, _like(x, 2.0))))))
@@ -91,6 +93,7 @@ def acosh(x: Tensor, /) -> Tensor:
 
 
 def asinh(x: Tensor, /) -> Tensor:
+    """Inverse of sinh. Near 0 by log1p, for large x by a logarithm: x² would leave the range."""
     size = ops.abs(x)
     far = ops.greater(size, _like(x, 1e8))
     t = ops.where(far, _like(x, 0.0), size)
@@ -101,22 +104,27 @@ def asinh(x: Tensor, /) -> Tensor:
 
 
 def atanh(x: Tensor, /) -> Tensor:
+    """Inverse of tanh."""
     return ops.mul(ops.sub(log1p(x), log1p(ops.neg(x))), _like(x, 0.5))
 
 
 def abs(x: Tensor, /) -> Tensor:
+    """Size without sign."""
     return positive(x) if x.dtype in UNSIGNED else ops.abs(x)
 
 
 def positive(x: Tensor, /) -> Tensor:
+    """x itself, in memory of its own."""
     return x if x.traced else x.copy()
 
 
 def negative(x: Tensor, /) -> Tensor:
+    """-x; of unsigned integers what the bits make."""
     return ops.cast(ops.neg(_wide(x)), uint64) if x.dtype == uint64 else ops.neg(x)
 
 
 def sign(x: Tensor, /) -> Tensor:
+    """-1, 0 or 1; NaN of NaN."""
     if x.dtype in UNSIGNED:
         return ops.cast(ops.not_equal(x, zeros((), dtype=x.dtype)), x.dtype)
     zero = zeros((), dtype=x.dtype)
@@ -124,6 +132,7 @@ def sign(x: Tensor, /) -> Tensor:
 
 
 def square(x: Tensor, /) -> Tensor:
+    """x · x."""
     return multiply(x, x)
 
 
@@ -162,6 +171,7 @@ def ordered(x: Tensor) -> Tensor:
 
 
 def unordered(x: Tensor) -> Tensor:
+    """Undoes ordered()."""
     return ops.cast(ops.bitwise_xor(x, _whole_number(iinfo(ops.i64).min)), uint64)
 
 
@@ -235,6 +245,7 @@ remainder = _binary(ops.mod, "remainder")
 
 
 def divide(x1: Any, x2: Any, /) -> Tensor:
+    """x1 / x2 in floats: of integers in float64."""
     a, b = _pair(x1, x2)
     if not is_float(a.dtype):
         a, b = ops.cast(a, float64), ops.cast(b, float64)
@@ -242,26 +253,32 @@ def divide(x1: Any, x2: Any, /) -> Tensor:
 
 
 def bitwise_invert(x: Tensor, /) -> Tensor:
+    """Every bit turned over; of bool: not."""
     return ops.bitwise_not(x)
 
 
 def logical_not(x: Tensor, /) -> Tensor:
+    """Where x is zero or False."""
     return ops.logical_not(x)
 
 
 def real(x: Tensor, /) -> Tensor:
+    """x itself: there are no complex numbers."""
     return positive(x)
 
 
 def conj(x: Tensor, /) -> Tensor:
+    """x itself: there are no complex numbers."""
     return positive(x)
 
 
 def imag(x: Tensor, /) -> Tensor:
+    """Zeros: there are no complex numbers."""
     return ops.zeros_like(x)
 
 
 def hypot(x1: Any, x2: Any, /) -> Tensor:
+    """√(x1² + x2²), of numbers too whose squares would leave the range."""
     a, b = (ops.abs(x) for x in _pair(x1, x2))
     large, small = ops.maximum(a, b), ops.minimum(a, b)
     one, none = _like(a, 1.0), _like(a, 0.0)
@@ -272,6 +289,7 @@ def hypot(x1: Any, x2: Any, /) -> Tensor:
 
 
 def logaddexp(x1: Any, x2: Any, /) -> Tensor:
+    """log(exp(x1) + exp(x2)), of numbers too whose powers would leave the range."""
     a, b = _pair(x1, x2)
     large = ops.maximum(a, b)
     apart = ops.where(ops.equal(a, b), _like(a, 0.0), ops.abs(ops.sub(a, b)))  # of equal infinities, too
@@ -280,6 +298,7 @@ def logaddexp(x1: Any, x2: Any, /) -> Tensor:
 
 
 def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
+    """x between two bounds, each of which may be missing, a number or an array."""
     result = positive(x)
     if min is not None:
         result = _bounded(result, min, maximum)
@@ -305,14 +324,17 @@ def _within(bound: Any, dtype: Any) -> Any:
 
 
 def signbit(x: Tensor, /) -> Tensor:
+    """Where the sign is minus, that of -0 and NaN too. Eager."""
     return ops.from_numpy(np.asarray(np.signbit(_eager("signbit", x))))
 
 
 def copysign(x1: Any, x2: Any, /) -> Tensor:
+    """The size of x1 with the sign of x2. Eager."""
     a, b = _pair(x1, x2)
     return ops.from_numpy(np.asarray(np.copysign(_eager("copysign", a), _eager("copysign", b))))
 
 
 def nextafter(x1: Any, x2: Any, /) -> Tensor:
+    """The next number of the dtype from x1 on toward x2. Eager."""
     a, b = _pair(x1, x2)
     return ops.from_numpy(np.asarray(np.nextafter(_eager("nextafter", a), _eager("nextafter", b))))

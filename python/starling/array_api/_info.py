@@ -15,16 +15,22 @@ _NAMED = {
 
 
 class Info:
+    """What __array_namespace_info__() answers with."""
+
     def capabilities(self) -> dict[str, Any]:
+        """What the standard leaves to a library, by its names."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 8}
 
     def default_device(self) -> Any:
+        """Where arrays lie that no device was given for."""
         return _starling.Device("cpu")
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
+        """dtypes of arrays that none was given for, by kind."""
         return {"real floating": float32, "complex floating": None, "integral": int64, "indexing": int64}
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Any]:
+        """dtypes by name, all or those of a kind."""
         if kind is None:
             return dict(_NAMED)
         kinds = kind if isinstance(kind, tuple) else (kind,)
@@ -33,6 +39,7 @@ class Info:
         return {name: dtype for name, dtype in _NAMED.items() if any(dtype in KINDS[one] for one in kinds)}
 
     def devices(self) -> list[Any]:
+        """Devices that every machine has."""
         return [_starling.Device("cpu")]
 
 

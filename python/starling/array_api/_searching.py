@@ -28,19 +28,23 @@ def _place(function: Any, x: Tensor, axis: int | None, keepdims: bool) -> Tensor
 
 
 def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Where the largest element is, the first of equal ones; axis=None: among all."""
     return _place(ops.argmax, x, axis, keepdims)
 
 
 def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Where the smallest element is, the first of equal ones; axis=None: among all."""
     return _place(ops.argmin, x, axis, keepdims)
 
 
 def count_nonzero(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """How many elements are not zero, over some axes or all."""
     there = ops.cast(ops.not_equal(x, ops.zeros((), x.dtype)), int64)
     return _reduced(ops.sum, there, axis, keepdims)
 
 
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
+    """Indices of the elements that are not zero, an array for each axis. Eager."""
     if x.ndim == 0:
         raise ValueError("[nonzero] expected an array with dimensions, got a scalar")
     places = ops.nonzero(x)
@@ -48,16 +52,19 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
 
 
 def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
+    """x1 where the condition holds, x2 elsewhere."""
     dtype = result_type(x1, x2)
     return ops.where(condition, _as(x1, dtype), _as(x2, dtype))
 
 
 def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """Indices that put x into order along an axis; equal elements keep theirs."""
     (at,) = _axes(axis, x.ndim)
     return ops.argsort(x, at, descending)
 
 
 def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """x in order along an axis."""
     (at,) = _axes(axis, x.ndim)
     values: Tensor = ops.sort(x, at, descending)[0]
     return values
@@ -90,6 +97,7 @@ def _indices(indices: Tensor, size: int) -> Tensor:
 
 
 def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
+    """Elements, or parts along an axis, by index; negative ones count from the end."""
     if axis is None and x.ndim != 1:
         raise ValueError(f"[take] expected an axis for {x.ndim} dimensions, got none")
     (at,) = _axes(0 if axis is None else axis, x.ndim)
@@ -99,6 +107,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
 
 
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
+    """Elements along an axis by indices of their own at every place, as argsort() gives them."""
     (at,) = _axes(axis, x.ndim)
     rest = broadcast_shapes(x.shape[:at] + (1,) + x.shape[at + 1 :], indices.shape[:at] + (1,) + indices.shape[at + 1 :])
     whole = ops.broadcast_to(x, rest[:at] + (x.shape[at],) + rest[at + 1 :])
@@ -107,6 +116,8 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
 
 
 class unique_all_result(NamedTuple):
+    """What unique_all() finds."""
+
     values: Tensor
     indices: Tensor
     inverse_indices: Tensor
@@ -114,16 +125,21 @@ class unique_all_result(NamedTuple):
 
 
 class unique_counts_result(NamedTuple):
+    """What unique_counts() finds."""
+
     values: Tensor
     counts: Tensor
 
 
 class unique_inverse_result(NamedTuple):
+    """What unique_inverse() finds."""
+
     values: Tensor
     inverse_indices: Tensor
 
 
 def unique_all(x: Tensor, /) -> unique_all_result:
+    """Each value once, where it is first, which of them every element is, and how often it is there. Eager."""
     values, inverse, counts = ops.unique(ops.reshape(x, (x.size,)))
     order = ops.argsort(inverse, 0)
     first = ops.sub(ops.cumsum(counts, 0), counts) if counts.size else counts
@@ -131,14 +147,17 @@ def unique_all(x: Tensor, /) -> unique_all_result:
 
 
 def unique_counts(x: Tensor, /) -> unique_counts_result:
+    """Each value once, and how often it is there. Eager."""
     found = unique_all(x)
     return unique_counts_result(found.values, found.counts)
 
 
 def unique_inverse(x: Tensor, /) -> unique_inverse_result:
+    """Each value once, and which of them every element is. Eager."""
     found = unique_all(x)
     return unique_inverse_result(found.values, found.inverse_indices)
 
 
 def unique_values(x: Tensor, /) -> Tensor:
+    """Each value once. Eager."""
     return unique_all(x).values

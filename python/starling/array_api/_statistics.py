@@ -45,16 +45,19 @@ def _out(x: Tensor, dtype: Any) -> Tensor:
 
 
 def sum(x: Tensor, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """Sum over some axes or all; integers without dtype in the widest of their kind."""
     inner, wanted = _as_sum(x, dtype)
     return _out(_reduced(ops.sum, inner, axis, keepdims), wanted)
 
 
 def prod(x: Tensor, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """Product over some axes or all; integers without dtype in the widest of their kind."""
     inner, wanted = _as_sum(x, dtype)
     return _out(_reduced(ops.prod, inner, axis, keepdims), wanted)
 
 
 def mean(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """Mean over some axes or all, of floats."""
     return _reduced(ops.mean, x, axis, keepdims)
 
 
@@ -65,14 +68,17 @@ def _extreme(function: Any, x: Tensor, axis: Any, keepdims: bool) -> Tensor:
 
 
 def max(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """Largest element over some axes or all."""
     return _extreme(ops.max, x, axis, keepdims)
 
 
 def min(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """Smallest element over some axes or all."""
     return _extreme(ops.min, x, axis, keepdims)
 
 
 def var(x: Tensor, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+    """Mean square of the distance from the mean; correction=1 divides by one sample less."""
     apart = ops.sub(x, _reduced(ops.mean, x, axis, True))
     axes = builtins.range(x.ndim) if axis is None else _axes(axis, x.ndim)
     count = math.prod(x.shape[one] for one in axes) - correction
@@ -81,14 +87,17 @@ def var(x: Tensor, /, *, axis: Any = None, correction: float = 0.0, keepdims: bo
 
 
 def std(x: Tensor, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+    """Square root of var()."""
     return ops.sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims))
 
 
 def all(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """Whether every element is other than zero, over some axes or all."""
     return _reduced(ops.all, x, axis, keepdims)
 
 
 def any(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """Whether some element is other than zero, over some axes or all."""
     return _reduced(ops.any, x, axis, keepdims)
 
 
@@ -107,19 +116,24 @@ def _cumulative(function: Any, x: Tensor, axis: Any, dtype: Any, initial: float 
 
 
 def cumulative_sum(x: Tensor, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
+    """Sums of the elements up to each; include_initial: behind a zero."""
     return _cumulative(ops.cumsum, x, axis, dtype, 0 if include_initial else None)
 
 
 def cumulative_prod(x: Tensor, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
+    """Products of the elements up to each; include_initial: behind a one."""
     return _cumulative(ops.cumprod, x, axis, dtype, 1 if include_initial else None)
 
 
 def diff(x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Tensor:
+    """Differences of neighbours along an axis, n times."""
     (at,) = _axes(axis, x.ndim)
     parts = [part for part in (prepend, x, append) if part is not None]
     x = concat(parts, axis=at) if len(parts) > 1 else x
     before = (builtins.slice(None),) * at
-    for _ in builtins.range(n):
+    if n < 0:
+        raise ValueError(f"[diff] expected a number of times, got {n}")
+    for _ in builtins.range(builtins.min(n, x.shape[at])):  # from then on nothing is left
         x = ops.sub(x[before + (builtins.slice(1, None),)], x[before + (builtins.slice(None, -1),)])
     return x
 

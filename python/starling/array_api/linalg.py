@@ -16,6 +16,7 @@ from ._statistics import _out, _reduced
 
 
 def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """Matrix product of the last two axes, over the others together; a row or column of one axis. Of integers exact."""
     a, b = _pair(x1, x2)
     if a.ndim == 0 or b.ndim == 0:
         raise ValueError("[matmul] expected arrays with dimensions, got a scalar")
@@ -39,12 +40,14 @@ def _whole_product(a: Tensor, b: Tensor) -> Tensor:
 
 
 def matrix_transpose(x: Tensor, /) -> Tensor:
+    """x with its last two axes exchanged."""
     if x.ndim < 2:
         raise ValueError(f"[matrix_transpose] expected matrices, got {x.ndim} dimensions")
     return ops.matrix_transpose(x)
 
 
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
+    """Sum of products along an axis, over the others together."""
     a, b = _pair(x1, x2)
     if not -min(a.ndim, b.ndim) <= axis < 0:
         raise IndexError(f"[vecdot] expected a negative axis that both arrays have, got {axis}")
@@ -54,6 +57,7 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
 
 
 def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Any = 2) -> Tensor:
+    """Sum of products over some axes of both: the last so many of x1 and first of x2, or those that are named."""
     a, b = _pair(x1, x2)
     if isinstance(axes, int):
         left, right = tuple(range(a.ndim - axes, a.ndim)), tuple(range(axes))
@@ -70,11 +74,13 @@ def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Any = 2) -> Tensor:
 
 
 def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """Products of each element of one vector with each of the other."""
     a, b = _pair(x1, x2)
     return ops.mul(a[:, None], b[None, :])
 
 
 def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
+    """Vector product of vectors of three elements along an axis."""
     a, b = _pair(x1, x2)
     shape = broadcast_shapes(a.shape, b.shape)
     a, b = (moveaxis(ops.broadcast_to(x, shape), axis, -1) for x in (a, b))
@@ -87,6 +93,7 @@ def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
 
 
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
+    """Elements on a diagonal of matrices; offset > 0: above the main one."""
     rows, columns = x.shape[-2:]
     count = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
     steps = ops.arange(0, count)
@@ -96,22 +103,27 @@ def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
 
 
 def trace(x: Tensor, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
+    """Sum of a diagonal of matrices."""
     return _statistics.sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
 
 
 def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
+    """The triangular factor of positive definite matrices: lower, or upper."""
     return ops.cholesky(x, upper)
 
 
 def det(x: Tensor, /) -> Tensor:
+    """Determinants of square matrices."""
     return ops.determinant(x)
 
 
 def inv(x: Tensor, /) -> Tensor:
+    """Inverses of square matrices."""
     return ops.inverse(x)
 
 
 def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """X of x1 · X = x2; a vector x2 is one column."""
     a, b = _pair(x1, x2)
     if b.ndim == 1:
         return solve(a, b[:, None])[..., 0]
@@ -120,35 +132,46 @@ def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
 
 
 class SlogdetResult(NamedTuple):
+    """What slogdet() gives."""
+
     sign: Tensor
     logabsdet: Tensor
 
 
 class EighResult(NamedTuple):
+    """What eigh() gives."""
+
     eigenvalues: Tensor
     eigenvectors: Tensor
 
 
 class QRResult(NamedTuple):
+    """What qr() gives."""
+
     Q: Tensor
     R: Tensor
 
 
 class SVDResult(NamedTuple):
+    """What svd() gives."""
+
     U: Tensor
     S: Tensor
     Vh: Tensor
 
 
 def slogdet(x: Tensor, /) -> SlogdetResult:
+    """Signs of determinants and logarithms of their sizes."""
     return SlogdetResult(*ops.slogdet(x))
 
 
 def eigh(x: Tensor, /) -> EighResult:
+    """Eigenvalues of symmetric matrices, ascending, and eigenvectors as columns."""
     return EighResult(*ops.eigh(x))
 
 
 def eigvalsh(x: Tensor, /) -> Tensor:
+    """Eigenvalues of symmetric matrices, ascending."""
     return eigh(x).eigenvalues
 
 
@@ -161,6 +184,7 @@ def _completed(x: Tensor) -> Tensor:
 
 
 def qr(x: Tensor, /, *, mode: str = "reduced") -> QRResult:
+    """An orthogonal and an upper triangular factor; mode 'complete': the first one square."""
     if mode not in ("reduced", "complete"):
         raise ValueError(f"[qr] expected 'reduced' or 'complete' as mode, got {mode!r}")
     if mode == "reduced" or x.shape[-2] <= x.shape[-1]:
@@ -170,6 +194,7 @@ def qr(x: Tensor, /, *, mode: str = "reduced") -> QRResult:
 
 
 def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
+    """x = U · diag(S) · Vh with S descending; full_matrices: U and Vh square."""
     u, s, vh = ops.svd(x)
     if full_matrices:
         u, vh = _extended(u), ops.matrix_transpose(_extended(ops.matrix_transpose(vh)))
@@ -184,6 +209,7 @@ def _extended(columns: Tensor) -> Tensor:
 
 
 def svdvals(x: Tensor, /) -> Tensor:
+    """Singular values, descending."""
     values: Tensor = ops.svd(x)[1]
     return values
 
@@ -196,6 +222,7 @@ def _cutoff(values: Tensor, shape: tuple[int, ...], rtol: Any) -> Tensor:
 
 
 def matrix_rank(x: Tensor, /, *, rtol: Any = None) -> Tensor:
+    """How many singular values are above rtol times the largest."""
     if 0 in x.shape[-2:]:
         return zeros(x.shape[:-2], dtype=int64)
     values = svdvals(x)
@@ -203,6 +230,7 @@ def matrix_rank(x: Tensor, /, *, rtol: Any = None) -> Tensor:
 
 
 def pinv(x: Tensor, /, *, rtol: Any = None) -> Tensor:
+    """The pseudo-inverse: singular values up to rtol times the largest count as zeros."""
     u, s, vh = ops.svd(x)
     kept = ops.greater(s, _cutoff(s, x.shape, rtol))
     one = ops.full((), 1, s.dtype)
@@ -212,6 +240,7 @@ def pinv(x: Tensor, /, *, rtol: Any = None) -> Tensor:
 
 
 def matrix_power(x: Tensor, n: int, /) -> Tensor:
+    """A square matrix times itself, n times; a negative n: of its inverse."""
     if n < 0:
         return matrix_power(inv(x), -n)
     result = ops.broadcast_to(eye(x.shape[-1], dtype=x.dtype), x.shape)
@@ -225,6 +254,7 @@ def matrix_power(x: Tensor, n: int, /) -> Tensor:
 
 
 def vector_norm(x: Tensor, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Tensor:
+    """Norm over some axes or all: (Σ |x|^ord)^(1/ord), the largest or smallest for ±inf, a count for 0."""
     size = ops.abs(x)
     if ord == math.inf:
         return _reduced(ops.max, size, axis, keepdims)
@@ -247,6 +277,7 @@ def vector_norm(x: Tensor, /, *, axis: Any = None, keepdims: bool = False, ord: 
 
 
 def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:
+    """Norm of matrices: 'fro', 'nuc', 1, 2 or inf, and with minus the smallest in place of the largest."""
     made = _matrix_norm(x, ord)
     return made[..., None, None] if keepdims else made
 

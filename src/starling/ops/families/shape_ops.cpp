@@ -43,10 +43,13 @@ Tensor reshape(const Tensor& x, const Shape& shape) {
 }
 
 Tensor flatten(const Tensor& x, int from) {
+  const int rank = x.rank();
+  check(-rank <= from && from <= rank, "[flatten] expected a first axis from {} to {}, got {}", -rank, rank, from);
+  const int first = from < 0 ? from + rank : from;
   Shape shape;
-  for (int i = 0; i < from; ++i) shape.push_back(x.shape()[i]);
+  for (int i = 0; i < first; ++i) shape.push_back(x.shape()[i]);
   std::int64_t size = 1;  // not -1: an empty batch has features too
-  for (int i = from; i < x.rank(); ++i) size *= x.shape()[i];
+  for (int i = first; i < rank; ++i) size *= x.shape()[i];
   shape.push_back(size);
   return reshape(x, shape);
 }
