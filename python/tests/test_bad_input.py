@@ -316,3 +316,11 @@ FREE_THREADED = """
 def test_a_free_threaded_python_is_refused_by_name(tmp_path):
     done = run_script(FREE_THREADED, tmp_path)
     assert "free-threaded" in done.stdout and "plain build" in done.stdout, done.stdout + done.stderr
+
+
+def test_a_reduction_by_a_word_that_is_none_is_refused_with_those_that_are():
+    x = sl.tensor([1.0, 2.0])
+    assert sl.op.all_reduce(x, reduce="max").tolist() == sl.dist.all_reduce(x, "max").tolist() == [1.0, 2.0]
+    for call in (lambda: sl.dist.all_reduce(x, "median"), lambda: sl.op.all_reduce(x, reduce="median")):
+        with pytest.raises((ValueError, sl.Error), match="expected sum, mean, max, min or product for reduce, got 'median'"):
+            call()

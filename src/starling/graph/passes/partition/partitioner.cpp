@@ -450,7 +450,7 @@ Partitioner::Pieces Partitioner::reduced(Pieces terms, ReduceOp reduce, NodeId l
         .shards = mesh_.parts, .order = Symbol(mesh_.order), .name = Symbol(label), .group = mesh_.group};
     return {rewriter_.to().node(rewriter_.emit(ordered, {terms.data(), terms.size()}, attrs, like)).out[0]};
   }
-  const op::AllReduceAttrs attrs{.reduce = Symbol(name(reduce)), .name = Symbol(label), .group = mesh_.group};
+  const op::AllReduceAttrs attrs{.reduce = reduce, .name = Symbol(label), .group = mesh_.group};
   return {rewriter_.to().node(rewriter_.emit(all, {terms.data(), 1}, attrs, like)).out[0]};
 }
 
