@@ -7,9 +7,10 @@ Rules, each printed with file, line and name:
   room-paragraph   every room has a row in that table and a paragraph "**room**" beneath it
   shelf-paragraph  every shelf, a folder in a room, is named in that paragraph; folders of optional parts, of families and
                    those beside a file of their name, whose helpers they hold, need no word
-  op-table         what is true of an op stands in its definition: no lists of op names, nor entries for them one by one
-                   (table["relu"] = …), outside ops/ and the folders of kernels (families, blocks), which are found by
-                   name; a pass names the ops it matches or builds
+  op-table         what is true of an op stands in its definition: no lists of three op names and more, no entries for them
+                   one by one (table["relu"] = …) and no comparisons of a name with several (== "a" || … == "b"), outside
+                   ops/ and the folders of kernels (families, blocks), which are found by name; a file whose list says
+                   nothing of ops, or only which ones it matches, is named in NO_TABLES with the reason
   family-stem      kernels stand in files of the name of the family in ops/families that defines their ops, so that a family
                    is found in every room by one name; ops that a file registers by name are looked up where they are defined
   second-definition  a type is defined twice in one namespace, which no linker notices
@@ -35,11 +36,18 @@ SOURCES = {".cpp", ".cu", *HEADERS}
 FOLDERS = ("src", "tests", "bench", "examples")
 LONG = 500
 LONG_README = 150
-TABLE = 6  # as many names of ops in one initialiser, and more of them than of other words, are a table; as are so many entries
-# Lists that say nothing of ops.
+TABLE = 3  # as many names of ops in one initialiser, and more of them than of other words, are a table; as are so many entries
+# Lists that say nothing of ops, or only which ones a rewrite matches.
 NO_TABLES = {
     "src/starling/dist/comm/call.cpp": "names of the calls of the comm interface",
+    "src/starling/graph/passes/epilogues.cpp": "the activations that the pass matches: those that matmul_act and matmul_sgd take",
+    "src/starling/graph/passes/partition/window_pools.cpp": "the pools that it matches, each by the function that cuts its rows",
     "src/starling/kernels/cpu/fused/fused_run.cpp": "the steps that this kernel has code for",
+    "src/starling/nn/declared.cpp": "kinds of layers",
+    "src/starling/nn/transformer.cpp": "names of modules",
+    "src/starling/runtime/memory/alias_check.cpp": "kinds of addresses",
+    "src/starling/runtime/profile/explain.cpp": "kinds of addresses",
+    "src/starling/train/sweep/sweep_job.cpp": "keys of a range in a sweep",
 }
 
 # Folders with kernels of the families of ops.
@@ -76,6 +84,8 @@ REGISTRATION = re.compile(r"^void register_\w+\(.*?^\}", flags=re.S | re.M)
 REGISTERED_OP = re.compile(r'(?:[(,]|\{(?!\s*"\w+"\s*,\s*(?:kernels::)?Accepts))\s*"(\w+)"')
 # An entry under the name of an op: table["relu"] = …, table.emplace("relu", …), table.insert({"relu", …}).
 TABLE_ENTRY = re.compile(r'\[\s*"(\w+)"\s*\]\s*=(?!=)|[.>](?:try_)?(?:emplace|insert|insert_or_assign|add)\(\s*\{?\s*"(\w+)"')
+# A name compared with several: name == "a" || name == "b".
+COMPARED = re.compile(r'[!=]=\s*"\w+"(?:\s*(?:\|\||&&)[^;{}"]*?[!=]=\s*"\w+")+')
 TABLE_ROW = re.compile(r"\|([^|]+)\|[^|]*\|([^|]+)\|\s*$")
 
 
@@ -200,6 +210,12 @@ def check_op_table(file: pathlib.Path, text: str, ops: set[str]):
         line = text.count("\n", 0, min(named.values())) + 1
         shown = ", ".join(sorted(named, key=named.get)[:3])
         yield Finding(file, line, "op-table", f"entries for {len(named)} ops ({shown}, ...): a file for each, found by its name")
+    for match in COMPARED.finditer(text):
+        named = [word for word in re.findall(r'"(\w+)"', match[0]) if word in ops]
+        if len(set(named)) > 1:
+            line = text.count("\n", 0, match.start()) + 1
+            shown = " and ".join(named[:2])
+            yield Finding(file, line, "op-table", f"a name compared with those of {len(named)} ops ({shown}): make it a field of OpDef")
 
 
 def room_of(file: pathlib.Path) -> str | None:

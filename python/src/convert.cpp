@@ -8,6 +8,7 @@
 #include "array.h"
 #include "starling/base/config/nearest.h"
 #include "starling/ops/api/creation.h"
+#include "starling/ops/def/argument_error.h"
 #include "types.h"
 
 namespace starling::python {
@@ -288,11 +289,11 @@ nb::object to_python(const TensorList& tensors) {
 }
 
 void set_attr(Attrs& attrs, const AttrField& field, nb::handle value, const std::string& who) {
-  const auto refuse = [&](const char* expected) {
-    const std::string text = fmt::format("[{}] expected {} for {}, got {}", who, expected, field.name,
-                                         nb::cast<std::string>(nb::repr(value)));
-    throw nb::type_error(text.c_str());
+  const auto refusal = [&](const char* expected) {
+    return fmt::format("[{}] expected {} for {}, got {}", who, expected, field.name,
+                       nb::cast<std::string>(nb::repr(value)));
   };
+  const auto refuse = [&](const char* expected) { throw nb::type_error(refusal(expected).c_str()); };
   const bool whole = PyIndex_Check(value.ptr()) && !PyBool_Check(value.ptr());
   switch (field.kind) {
     case AttrKind::integer:
@@ -329,6 +330,13 @@ void set_attr(Attrs& attrs, const AttrField& field, nb::handle value, const std:
       if (!nb::isinstance<nb::str>(value)) refuse("a string");
       attrs.get<Symbol>(field) = Symbol(nb::cast<std::string>(value));
       break;
+    case AttrKind::reduction: {
+      if (!nb::isinstance<nb::str>(value)) refuse("a string");
+      const auto reduce = parse_reduce_op(nb::cast<std::string>(value));
+      if (!reduce) throw ArgumentError(refusal("sum, mean, max, min or product"));
+      attrs.get<ReduceOp>(field) = *reduce;
+      break;
+    }
   }
 }
 
@@ -341,6 +349,7 @@ nb::object attr_value(const Attrs& attrs, const AttrField& field) {
     case AttrKind::ints: return nb::cast(attrs.get<Shape>(field));
     case AttrKind::pair: return nb::make_tuple(attrs.get<Pair>(field)[0], attrs.get<Pair>(field)[1]);
     case AttrKind::symbol: return nb::cast(attrs.get<Symbol>(field).str());
+    case AttrKind::reduction: return nb::cast(std::string(name(attrs.get<ReduceOp>(field))));
   }
   return nb::none();
 }

@@ -27,6 +27,7 @@
 #include "starling/dist/strategy/strategy_kinds.h"
 #include "starling/nn/module.h"
 #include "starling/ops/api/comm.h"
+#include "starling/ops/def/argument_error.h"
 #include "starling/optim/optimizer.h"
 
 namespace starling::python {
@@ -235,7 +236,11 @@ void bind_ranks(nb::module_& m) {
   m.def(
       "all_reduce",
       [](const Arg& x, const std::string& reduce) {
-        return without_gil([&] { return all_reduce(x.tensor, {.reduce = Symbol(reduce)}); });
+        const auto known = parse_reduce_op(reduce);
+        if (!known)
+          throw ArgumentError(
+              fmt::format("[all_reduce] expected sum, mean, max, min or product for reduce, got '{}'", reduce));
+        return without_gil([&] { return all_reduce(x.tensor, {.reduce = *known}); });
       },
       nb::arg("x"), nb::arg("reduce") = "sum", "The reduction of every rank's x, on every rank.");
   m.def(

@@ -324,3 +324,11 @@ def test_the_first_axis_to_flatten_is_one_of_the_tensors():
     for first in (-4, 4, -(1 << 31), (1 << 31) - 1):
         with pytest.raises(sl.Error, match="expected a first axis from -3 to 3"):
             x.flatten(first)
+
+
+def test_a_reduction_by_a_word_that_is_none_is_refused_with_those_that_are():
+    x = sl.tensor([1.0, 2.0])
+    assert sl.op.all_reduce(x, reduce="max").tolist() == sl.dist.all_reduce(x, "max").tolist() == [1.0, 2.0]
+    for call in (lambda: sl.dist.all_reduce(x, "median"), lambda: sl.op.all_reduce(x, reduce="median")):
+        with pytest.raises((ValueError, sl.Error), match="expected sum, mean, max, min or product for reduce, got 'median'"):
+            call()

@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 
 #include "starling/base/parallel.h"
 #include "starling/base/thread/as_rank.h"
 #include "starling/base/thread/make_thread.h"
+#include "starling/base/thread/stop_request.h"
 
 namespace starling {
 namespace {
@@ -30,6 +32,19 @@ TEST(ThreadContext, OfANewThreadHasTheRankOfItsMakerAndNoneOfItsScopes) {
   EXPECT_EQ(rank, 3);
   EXPECT_EQ(limit, 0) << "the thread counts its own cores";
   EXPECT_TRUE(grad);
+}
+
+TEST(ThreadContext, HandsARequestToStopOnToThreadsThatWorkForOneCallAlone) {
+  const std::atomic<bool> asked{true};
+  const AsRank as(3);
+  const StopRequestScope scope(asked);
+  int rank = 0;
+  const std::atomic<bool>*of_call = nullptr, *of_run = &asked;
+  make_thread(thread_context().for_call(), [&] { of_call = stop_request(), rank = thread_rank(); }).join();
+  make_thread(thread_context().inherited(), [&] { of_run = stop_request(); }).join();
+  EXPECT_EQ(of_call, &asked);
+  EXPECT_EQ(rank, 3);
+  EXPECT_EQ(of_run, nullptr) << "the scope may end before such a thread does";
 }
 
 TEST(ThreadContext, IsTheOneThatAThreadIsMadeWith) {

@@ -129,6 +129,7 @@ TEST_F(CliServers, AKilledWorkersPortionsThatItKeptBackAreMadeByOthers) {
   kill_rank("kept", 2, "worker 2, rank 2 (pid", "--set distribute.strategy=downpour --set distribute.n_push=5");
 }
 // Every portion of every evaluation is on every key once, though a worker is killed among them.
+// Label: waits
 TEST_F(CliServers, AKilledWorkersPortionsOfAnEvaluationAreMadeByOthers) {
   Launched launched(folder_.path(),
                     "-n 3 --servers 2 " + told("blasted",
@@ -170,9 +171,11 @@ TEST_F(CliServers, GroupsOfProcessesEndInTheBitsOfGroupsOfThreads) {
   EXPECT_EQ(hash_after("starling launch -n 2 " + told("processes", set), "processes"),
             hash_after("starling train " + told("threads", set), "threads"));
 }
+// Label: waits
 TEST_F(CliServers, AKilledServersBackupGoesOn) {
   kill_rank("replaced", 4, "server 1, rank 4 (pid", "--set distribute.server_backups=true");
 }
+// Label: waits
 TEST_F(CliServers, ControlWithoutABackupAKilledServerEndsTheJobAndIsNamed) {
   kill_rank("ended", 4, "server 1, rank 4 (pid", "", 1);
 }

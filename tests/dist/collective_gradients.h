@@ -25,7 +25,7 @@ struct Case {
 };
 inline std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
 
-inline Tensor reduced(const Tensor& x, const char* how) { return all_reduce(x, {.reduce = Symbol(how)}); }
+inline Tensor reduced(const Tensor& x, ReduceOp how) { return all_reduce(x, {.reduce = how}); }
 
 // Ring shift: every rank's x goes to the next one. Rank 0 sends first, so that no rank waits forever.
 inline Tensor passed_on(const Tensor& x) {
@@ -50,11 +50,11 @@ inline Tensor with_borders(const Tensor& x, const char* op) {
 }
 
 inline const Case kCases[] = {
-    {"all_reduce_sum", [](const Tensor& x) { return reduced(x, "sum"); }},
-    {"all_reduce_mean", [](const Tensor& x) { return reduced(x, "mean"); }},
-    {"all_reduce_max", [](const Tensor& x) { return reduced(x, "max"); }},
-    {"all_reduce_min", [](const Tensor& x) { return reduced(x, "min"); }},
-    {"all_reduce_product", [](const Tensor& x) { return reduced(x, "product"); }},
+    {"all_reduce_sum", [](const Tensor& x) { return reduced(x, ReduceOp::sum); }},
+    {"all_reduce_mean", [](const Tensor& x) { return reduced(x, ReduceOp::mean); }},
+    {"all_reduce_max", [](const Tensor& x) { return reduced(x, ReduceOp::max); }},
+    {"all_reduce_min", [](const Tensor& x) { return reduced(x, ReduceOp::min); }},
+    {"all_reduce_product", [](const Tensor& x) { return reduced(x, ReduceOp::product); }},
     {"broadcast", [](const Tensor& x) { return broadcast(x, {.root = 1}); }},
     {"reduce_to_root", [](const Tensor& x) { return reduce_to_root(x, {.root = 1}); }},
     {"all_gather", [](const Tensor& x) { return all_gather(x); }},
@@ -63,7 +63,7 @@ inline const Case kCases[] = {
     {"all_gather_of_empty_ranks", [](const Tensor& x) { return all_gather(x, {.rows = 1}); },
      [](int rank, int ranks) { return piece_of(1, rank, ranks).size; }},
     {"reduce_scatter_sum", [](const Tensor& x) { return reduce_scatter(x); }, [](int, int) { return 5; }},
-    {"reduce_scatter_mean", [](const Tensor& x) { return reduce_scatter(x, {.reduce = Symbol("mean")}); },
+    {"reduce_scatter_mean", [](const Tensor& x) { return reduce_scatter(x, {.reduce = ReduceOp::mean}); },
      [](int, int) { return 5; }},
     {"send_and_receive", passed_on},
     {"halo_uneven", [](const Tensor& x) { return with_borders(x, "halo"); },

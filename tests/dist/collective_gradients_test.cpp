@@ -56,7 +56,7 @@ TEST(CollectiveGradient, OfTiedMaximaGoesToTheLowestRank) {
   on_ranks(3, [](Comm& comm) {
     Tensor x = from_doubles(std::vector<double>{comm.rank() == 0 ? 1.0 : 5.0, 2.0}, {2}, DType::f64);
     x.set_requires_grad();
-    sum(reduced(x, "max")).backward();
+    sum(reduced(x, ReduceOp::max)).backward();
     const std::vector<double> want = {comm.rank() == 1 ? 3.0 : 0.0, comm.rank() == 0 ? 3.0 : 0.0};
     EXPECT_EQ(x.grad().to_vector(), want) << "rank " << comm.rank();
   });
@@ -68,7 +68,7 @@ TEST(CollectiveGradient, OfAProductIsRightWhereAFactorIsZero) {
     const auto r = static_cast<std::size_t>(comm.rank());
     Tensor x = from_doubles(std::vector<double>{first[r], second[r]}, {2}, DType::f64);
     x.set_requires_grad();
-    sum(reduced(x, "product")).backward();
+    sum(reduced(x, ReduceOp::product)).backward();
     const std::vector<double> want = {comm.rank() == 0 ? 3 * 6.0 : 0.0, 0.0};
     EXPECT_EQ(x.grad().to_vector(), want) << "rank " << comm.rank();
   });

@@ -151,6 +151,7 @@ class Watching : public ::testing::TestWithParam<bool> {
 INSTANTIATE_TEST_SUITE_P(Modes, Watching, ::testing::Bool(),
                          [](const auto& info) { return info.param ? "exchanging" : "native"; });
 
+// Label: waits
 TEST_P(Watching, NamesRanksThatWaitForEachOther) {
   const CommTime start = CommClock::now();
   const auto errors = errors_of(make(3), [](Comm& comm) {
@@ -166,6 +167,7 @@ TEST_P(Watching, NamesRanksThatWaitForEachOther) {
   }
 }
 
+// Label: waits
 TEST_P(Watching, NamesAMessageToTheWrongRank) {
   const CommTime start = CommClock::now();
   const auto errors = errors_of(make(3), [](Comm& comm) {
@@ -181,6 +183,7 @@ TEST_P(Watching, NamesAMessageToTheWrongRank) {
   }
 }
 
+// Label: waits
 TEST_P(Watching, NamesARankThatHasLeftWhileOthersOnlyPoll) {
   Comms comms = make(3);
   const CommTime start = CommClock::now();
@@ -195,6 +198,7 @@ TEST_P(Watching, NamesARankThatHasLeftWhileOthersOnlyPoll) {
   for (int rank : {0, 1}) EXPECT_TRUE(contains(errors[static_cast<std::size_t>(rank)], "left"));
 }
 
+// Label: waits
 TEST_P(Watching, GivesARankTimeToCompute) {
   run_ranks(make(3), [](Comm& comm) {
     float x = 1;
@@ -209,6 +213,7 @@ TEST_P(Watching, GivesARankTimeToCompute) {
   });
 }
 
+// Label: waits
 TEST_P(Watching, IgnoresAWaitWithATimeout) {
   run_ranks(make(2), [](Comm& comm) {
     float token = 1;
@@ -224,6 +229,7 @@ TEST_P(Watching, IgnoresAWaitWithATimeout) {
   });
 }
 
+// Label: waits
 TEST_P(Watching, DoesNotBlameARankWithCallsFromSeveralThreads) {
   run_ranks(make(2), [](Comm& comm) {
     float token = 1;

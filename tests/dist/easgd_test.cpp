@@ -174,6 +174,7 @@ double fast_ranks_take(bool asynchronous) {
   return seconds;
 }
 
+// Label: waits
 TEST(Easgd, ASlowWorkerDoesNotSlowOthersThatMeetTheCentreAlone) {
   EXPECT_LT(fast_ranks_take(true), 0.45);  // the slow one sleeps for 0.6 s
   EXPECT_GE(fast_ranks_take(false), 0.59);

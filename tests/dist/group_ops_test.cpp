@@ -31,10 +31,10 @@ struct GroupOp {
 
 const GroupOp kOps[] = {
     {"sum", [](const Tensor& x, Symbol group) { return all_reduce(x, {.group = group}); }},
-    {"mean", [](const Tensor& x, Symbol group) { return all_reduce(x, {.reduce = Symbol("mean"), .group = group}); }},
-    {"max", [](const Tensor& x, Symbol group) { return all_reduce(x, {.reduce = Symbol("max"), .group = group}); }},
+    {"mean", [](const Tensor& x, Symbol group) { return all_reduce(x, {.reduce = ReduceOp::mean, .group = group}); }},
+    {"max", [](const Tensor& x, Symbol group) { return all_reduce(x, {.reduce = ReduceOp::max, .group = group}); }},
     {"product",
-     [](const Tensor& x, Symbol group) { return all_reduce(x, {.reduce = Symbol("product"), .group = group}); }},
+     [](const Tensor& x, Symbol group) { return all_reduce(x, {.reduce = ReduceOp::product, .group = group}); }},
     {"broadcast", [](const Tensor& x, Symbol group) { return broadcast(x, {.root = 1, .group = group}); }},
     {"reduce_to_root", [](const Tensor& x, Symbol group) { return reduce_to_root(x, {.root = 1, .group = group}); }},
     {"all_gather", [](const Tensor& x, Symbol group) { return all_gather(x, {.group = group}); }},

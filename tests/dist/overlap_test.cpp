@@ -87,6 +87,7 @@ class SleepingNet {
   std::unique_ptr<CompiledFunction> step_;
 };
 
+// Label: waits
 TEST(Overlap, AStepTakesTheLongerOfComputeAndCommunicationNotTheirSum) {
   SleepingNet hidden({}), plain({.overlap = false});
   const double compute = kLayers * kSleep, exchanges = kLayers * kSleep;
@@ -100,6 +101,7 @@ TEST(Overlap, AStepTakesTheLongerOfComputeAndCommunicationNotTheirSum) {
   EXPECT_LE(with, without * 0.8);
 }
 
+// Label: waits
 TEST(Overlap, ShowsInTheTraceAndIsLostWhenSwitchedOff) {
   SleepingNet hidden({}), plain({.overlap = false});
   hidden.best_ms();
@@ -110,6 +112,7 @@ TEST(Overlap, ShowsInTheTraceAndIsLostWhenSwitchedOff) {
 }
 
 // Control: reduced in the order of the updates, first layers first, nothing could start early.
+// Label: waits
 TEST(Overlap, IsLostWithoutTheOrderOfReadiness) {
   SleepingNet hidden({}), disordered({.disable = {"buckets"}});
   double ordered = 1e9, other = 1e9;

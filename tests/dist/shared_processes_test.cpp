@@ -138,6 +138,7 @@ TEST(SharedProcess, ARankKilledAtAnyMomentIsNamedByAllOthersWithinASecond) {
 }
 
 // Also if a rank is killed before all ranks have met.
+// Label: waits
 TEST(SharedProcess, NoRankHangsWhenOneIsKilledWhileTheyMeet) {
   std::mt19937 random(11);
   for (int round = 0; round < 6; ++round) {
@@ -235,6 +236,7 @@ TEST(SharedProcess, ARankStoppedInsideAVisitNeverGoesOn) {
   EXPECT_EQ(ranks.report(1), "");
 }
 
+// Label: waits
 TEST(SharedProcess, ARankHeldInsideAVisitIsWaitedForWhereNobodyIsSupervised) {
   RankProcesses ranks(2);
   stop_inside_a_visit(ranks, milliseconds(0));

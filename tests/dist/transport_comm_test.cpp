@@ -227,6 +227,7 @@ TEST(TransportComm, RefusesRanksThatWereToldDifferentThings) {
 
 // ---- failures ----
 
+// Label: waits
 TEST(TransportComm, AHangBecomesAnErrorThatNamesWhoIsMissing) {
   for (const std::string algorithm : {"ring", "one_shot", "halving_doubling"}) {
     const Comms comms = make_memory_comms(4, with_test_costs(forcing(CommOp::all_reduce, algorithm)));

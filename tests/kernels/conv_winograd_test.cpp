@@ -57,15 +57,26 @@ void expect_near(const Floats& got, const Floats& plain, const Doubles& want, do
 
 std::size_t count(const Shape& shape) { return static_cast<std::size_t>(shape.numel()); }
 
-template <class F>
-void for_all(const F& f) {
-  testing::for_each_target([&] {
-    for (const auto& problem : kProblems) {
+// Holds Winograd tiles of all problems, schemes and instruction sets against sums in floats, made once an instruction
+// set, and in doubles, made once. `operands`: two arrays of a geometry; `sums`: the convolution of them by columns, in
+// either precision.
+template <class Operands, class Sums, class Tiles>
+void expect_near_sums(const Operands& operands, const Sums& sums, const Tiles& tiles) {
+  for (const auto& problem : kProblems) {
+    const ConvGeometry g = problem.geometry();
+    const auto [a, b] = operands(g);
+    const Doubles exact = sums(g, doubles(a), doubles(b));
+    testing::for_each_target([&, &a = a, &b = b] {
+      const Floats plain = sums(g, a, b);
       for (const auto scheme : schemes(problem)) {
-        for (int threads : {1, 3}) f(problem, scheme, threads);
+        for (int threads : {1, 3}) {
+          Floats got(plain.size(), NAN);
+          tiles(problem.shape(), scheme, a, b, got, threads);
+          expect_near(got, plain, exact, allowance(scheme));
+        }
       }
-    }
-  });
+    });
+  }
 }
 
 // The same convolution by columns, in either precision.
@@ -95,38 +106,46 @@ std::vector<T> backward_weight(const ConvGeometry& g, const std::vector<T>& x, c
   return dw;
 }
 
+std::pair<Floats, Floats> two_floats(const Shape& a, const Shape& b) {
+  return {random_floats(a.numel(), 1, 2), random_floats(b.numel(), 2, 2)};
+}
+
 TEST(Winograd, ForwardIsAlmostAsAccurateAsProducts) {
-  for_all([](const Problem& p, WinogradScheme scheme, int threads) {
-    const ConvGeometry g = p.geometry();
-    const Floats x = random_floats(g.x.numel(), 1, 2), w = random_floats(g.w.numel(), 2, 2),
-                 b = random_floats(g.w[0], 3, 2);
-    Floats got(count(g.y), NAN);
-    auto scratch = scratch_of(winograd_forward_scratch(p.shape(), scheme, threads));
-    winograd_forward(p.shape(), scheme, x.data(), w.data(), b.data(), true, got.data(), scratch.data(), threads);
-    expect_near(got, forward(g, x, w, b), forward(g, doubles(x), doubles(w), doubles(b)), allowance(scheme));
-  });
+  expect_near_sums(
+      [](const ConvGeometry& g) { return two_floats(g.x, g.w); },
+      []<class T>(const ConvGeometry& g, const std::vector<T>& x, const std::vector<T>& w) {
+        const Floats bias = random_floats(g.w[0], 3, 2);
+        return forward(g, x, w, std::vector<T>(bias.begin(), bias.end()));
+      },
+      [](const Conv2dShape& shape, WinogradScheme scheme, const Floats& x, const Floats& w, Floats& y, int threads) {
+        const Floats bias = random_floats(shape.out_channels, 3, 2);
+        auto scratch = scratch_of(winograd_forward_scratch(shape, scheme, threads));
+        winograd_forward(shape, scheme, x.data(), w.data(), bias.data(), true, y.data(), scratch.data(), threads);
+      });
 }
 
 TEST(Winograd, BackwardDataIsAlmostAsAccurateAsProducts) {
-  for_all([](const Problem& p, WinogradScheme scheme, int threads) {
-    const ConvGeometry g = p.geometry();
-    const Floats dy = random_floats(g.y.numel(), 1, 2), w = random_floats(g.w.numel(), 2, 2);
-    Floats got(count(g.x), NAN);
-    auto scratch = scratch_of(winograd_backward_data_scratch(p.shape(), scheme, threads));
-    winograd_backward_data(p.shape(), scheme, dy.data(), w.data(), got.data(), scratch.data(), threads);
-    expect_near(got, backward_data(g, dy, w), backward_data(g, doubles(dy), doubles(w)), allowance(scheme));
-  });
+  expect_near_sums(
+      [](const ConvGeometry& g) { return two_floats(g.y, g.w); },
+      []<class T>(const ConvGeometry& g, const std::vector<T>& dy, const std::vector<T>& w) {
+        return backward_data(g, dy, w);
+      },
+      [](const Conv2dShape& shape, WinogradScheme scheme, const Floats& dy, const Floats& w, Floats& dx, int threads) {
+        auto scratch = scratch_of(winograd_backward_data_scratch(shape, scheme, threads));
+        winograd_backward_data(shape, scheme, dy.data(), w.data(), dx.data(), scratch.data(), threads);
+      });
 }
 
 TEST(Winograd, BackwardWeightIsAlmostAsAccurateAsProducts) {
-  for_all([](const Problem& p, WinogradScheme scheme, int threads) {
-    const ConvGeometry g = p.geometry();
-    const Floats x = random_floats(g.x.numel(), 1, 2), dy = random_floats(g.y.numel(), 2, 2);
-    Floats got(count(g.w), NAN);
-    auto scratch = scratch_of(winograd_backward_weight_scratch(p.shape(), scheme, threads));
-    winograd_backward_weight(p.shape(), scheme, x.data(), dy.data(), got.data(), scratch.data(), threads);
-    expect_near(got, backward_weight(g, x, dy), backward_weight(g, doubles(x), doubles(dy)), allowance(scheme));
-  });
+  expect_near_sums(
+      [](const ConvGeometry& g) { return two_floats(g.x, g.y); },
+      []<class T>(const ConvGeometry& g, const std::vector<T>& x, const std::vector<T>& dy) {
+        return backward_weight(g, x, dy);
+      },
+      [](const Conv2dShape& shape, WinogradScheme scheme, const Floats& x, const Floats& dy, Floats& dw, int threads) {
+        auto scratch = scratch_of(winograd_backward_weight_scratch(shape, scheme, threads));
+        winograd_backward_weight(shape, scheme, x.data(), dy.data(), dw.data(), scratch.data(), threads);
+      });
 }
 
 TEST(Winograd, ANanStaysANanThroughTheRelu) {

@@ -31,23 +31,41 @@ Floats random_steps(std::int64_t count, std::uint32_t seed) {
   return values;
 }
 
+// Window of one plane: x indices inside the image in order, and the elements that a mean counts.
+struct Window {
+  std::vector<std::int64_t> inside{};
+  std::int64_t counted = 0;
+};
+
+std::vector<Window> windows_of_a_plane(const PoolGeometry& g, bool include_pad) {
+  const auto& [d, h, w] = g.axes;
+  std::vector<Window> all;
+  for (std::int64_t window = 0; window < g.out_volume(); ++window) {
+    const std::int64_t i = window / (h.out * w.out), j = window / w.out % h.out, k = window % w.out;
+    Window made{.counted = d.counted(i, include_pad) * h.counted(j, include_pad) * w.counted(k, include_pad)};
+    for (std::int64_t tap = 0; tap < d.kernel * h.kernel * w.kernel; ++tap) {
+      const std::int64_t z = d.start(i) + tap / (h.kernel * w.kernel) * d.dilation;
+      const std::int64_t y = h.start(j) + tap / w.kernel % h.kernel * h.dilation;
+      const std::int64_t x = w.start(k) + tap % w.kernel * w.dilation;
+      if (z < 0 || z >= d.in || y < 0 || y >= h.in || x < 0 || x >= w.in) continue;
+      made.inside.push_back((z * h.in + y) * w.in + x);
+    }
+    all.push_back(std::move(made));
+  }
+  return all;
+}
+
 // Calls f(y index, x indices inside the image in order, elements that a mean counts).
 template <class F>
 void for_windows(const PoolGeometry& g, bool include_pad, const F& f) {
-  const auto& [d, h, w] = g.axes;
+  const std::vector<Window> windows = windows_of_a_plane(g, include_pad);
   std::int64_t at = 0;
+  std::vector<std::int64_t> inside;
   for (std::int64_t p = 0; p < g.planes; ++p) {
-    for (std::int64_t window = 0; window < g.out_volume(); ++window, ++at) {
-      const std::int64_t i = window / (h.out * w.out), j = window / w.out % h.out, k = window % w.out;
-      std::vector<std::int64_t> inside;
-      for (std::int64_t tap = 0; tap < d.kernel * h.kernel * w.kernel; ++tap) {
-        const std::int64_t z = d.start(i) + tap / (h.kernel * w.kernel) * d.dilation;
-        const std::int64_t y = h.start(j) + tap / w.kernel % h.kernel * h.dilation;
-        const std::int64_t x = w.start(k) + tap % w.kernel * w.dilation;
-        if (z < 0 || z >= d.in || y < 0 || y >= h.in || x < 0 || x >= w.in) continue;
-        inside.push_back(((p * d.in + z) * h.in + y) * w.in + x);
-      }
-      f(at, inside, d.counted(i, include_pad) * h.counted(j, include_pad) * w.counted(k, include_pad));
+    for (const Window& window : windows) {
+      inside = window.inside;
+      for (auto& i : inside) i += p * g.in_volume();
+      f(at++, inside, window.counted);
     }
   }
 }

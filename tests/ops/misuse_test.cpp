@@ -12,6 +12,7 @@
 #include "starling/ops/api/views.h"
 #include "starling/ops/api/vision.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/attrs/comm.h"
 #include "starling/ops/def/attrs/shape_ops.h"
 #include "starling/ops/def/registry.h"
 
@@ -103,6 +104,23 @@ TEST(Misuse, WrongNumbersOfOperandsAreRefused) {
     while (static_cast<int>(drawn.in.size()) <= op->max_inputs()) drawn.in.push_back(zeros({2}));
     EXPECT_TRUE(refuses(*op, drawn.span(), attrs, "many operands")) << op->name;
   }
+}
+
+TEST(Misuse, OfAReductionByAWordThatIsNoneIsRefusedWithThoseThatAre) {
+  Attrs attrs = op::AllReduceAttrs{};
+  attrs.set("reduce", "\"mean\"");
+  EXPECT_EQ(attrs.as<op::AllReduceAttrs>().reduce, ReduceOp::mean);
+  EXPECT_EQ(attrs.print(), "reduce=\"mean\"");
+  std::string refused;
+  try {
+    attrs.set("reduce", "\"median\"");
+  } catch (const Error& error) {
+    refused = error.what();
+  }
+  EXPECT_NE(refused.find("[attrs] expected sum, mean, max, min or product for 'reduce', got 'median'"),
+            std::string::npos)
+      << refused;
+  EXPECT_EQ(attrs.as<op::AllReduceAttrs>().reduce, ReduceOp::mean);
 }
 
 // Attributes drawn from numbers that break sums, products and loops when nobody checks them.

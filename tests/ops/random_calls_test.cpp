@@ -121,6 +121,7 @@ class Caller {
         break;
       }
       case AttrKind::symbol: change_symbol(attrs.get<Symbol>(field)); break;
+      case AttrKind::reduction: attrs.get<ReduceOp>(field) = static_cast<ReduceOp>(pick(kReduceOpCount)); break;
     }
   }
 

@@ -206,7 +206,7 @@ std::vector<Layouts> combinations(const OpCase& sample, std::mt19937& random) {
 
 // True where a rank would be without rows of an op that refuses that: the partition pass gives it neutral results.
 bool lacks_rows(const OpDef& op, const OpCase& sample, const Layouts& layouts, int parts) {
-  if (op.name != "max" && op.name != "min") return false;
+  if (!op.needs_elements) return false;
   return layouts[0].is_split() && sample.in[0].shape[layouts[0].dim] < parts;
 }
 
@@ -301,6 +301,49 @@ TEST(SkippedShardRules, AreKnownWithTheirReasons) {
   }
   for (const auto& [reason, ops] : skipped) std::printf("skipped, %s: %s\n", reason.c_str(), ops.c_str());
   EXPECT_EQ(skipped, kSkipped);
+}
+
+// First operand split, alone or with those of its shape beside statistics of each rank, as a local batch norm has them.
+std::vector<Layouts> splits_of_the_first(const Types& in, int dim) {
+  Layouts alone, together;
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    alone.push_back(i == 0 ? Layout::split(dim) : Layout::replicate());
+    together.push_back(in[i].shape == in[0].shape ? Layout::split(dim) : Layout::partial(ReduceOp::mean));
+  }
+  return {alone, together};
+}
+
+// True if the op refuses a piece of some sample call's operands, split as its rule says, because it has no elements.
+bool refuses_an_empty_piece(const OpDef& op) {
+  constexpr int kParts = 64;  // more than any sample has rows, so that the first piece is empty
+  for (const auto& sample : op.cases()) {
+    if (sample.in.empty()) continue;
+    const Drawn drawn = draw(sample, DType::f64);
+    const TensorList whole = apply(op, drawn.span(), sample.attrs);
+    const Types in = types_of(drawn.span()), out = types_of({whole.data(), whole.size()});
+    for (int dim = 0; dim < in[0].shape.rank(); ++dim) {
+      if (in[0].shape[dim] == 0) continue;
+      for (const Layouts& layouts : splits_of_the_first(in, dim)) {
+        const ShardRule rule = op.shard(
+            {op, {in.data(), in.size()}, {out.data(), out.size()}, sample.attrs, {layouts.data(), layouts.size()}});
+        if (!rule.in[0].is_split() || rule.unfuse) continue;
+        const TensorList operands = operands_of({op, sample, drawn, whole}, rule, 0, kParts);
+        try {
+          apply(op, {operands.data(), operands.size()}, local_attrs(sample.attrs, whole[0], rule.out[0], 0, kParts));
+        } catch (const Error&) {
+          return true;
+        }
+      }
+    }
+  }
+  return false;
+}
+
+TEST(NeedsElements, IsSaidByTheOpsThatRefuseAnEmptyPieceAndByNoOther) {
+  for (const auto* op : tested_ops()) {
+    if (!op->shard || !op->cases || op->random || op->comm || op->stateful || op->measure) continue;
+    EXPECT_EQ(refuses_an_empty_piece(*op), op->needs_elements) << op->name;
+  }
 }
 
 // Rules that are wrong: one that splits what is summed, and one that takes |a| + |b| for |a + b|.

@@ -133,6 +133,7 @@ TEST_F(JobRanks, TellWhatEachOfThemDid) {
 
 // One worker computes thirty times slower and is named: by the others' waits, or by the rows it leaves out if they do
 // not wait.
+// Label: waits
 TEST_F(JobRanks, NameTheSlowOne) {
   int number = 0;
   for (const char* strategy : {"allreduce", "backup_workers", "hogwild"}) {
@@ -143,6 +144,7 @@ TEST_F(JobRanks, NameTheSlowOne) {
   }
 }
 
+// Label: waits
 TEST_F(JobRanks, SlowRanksLeaveOutRowsIfTheOthersDoNotWait) {
   int number = 0;
   for (const char* strategy : {"strategy: hogwild", "strategy: easgd, asynchronous: true, every: 4"}) {

@@ -113,10 +113,12 @@ class LeavingFolder : public ::testing::Test {
   testing::TestFolder folder_{"leaving"};
 };
 
+// Label: waits
 TEST_F(LeavingFolder, WithinTheEvaluationOfAnEpochChangesNothingInTheEnd) {
   expect_same({.epochs = 3, .batch = 16}, 26);
 }
 
+// Label: waits
 TEST_F(LeavingFolder, WithinAnEvaluationBetweenStepsChangesNothingInTheEnd) {
   expect_same({.epochs = 4, .steps = 5, .batch = 16, .evaluate_every = 2}, 29);
 }

@@ -15,6 +15,7 @@ using std::chrono::milliseconds;
 class GlooComm : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Worlds, GlooComm, ::testing::Range(1, 10));
 
+// Label: waits
 TEST_P(GlooComm, DoesWhatEveryBackendMust) {
   run_ranks(make_gloo_comms(GetParam()), [](Comm& comm) { EXPECT_TRUE(conformance::run_conformance(comm)); });
 }

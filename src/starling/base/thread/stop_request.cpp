@@ -4,8 +4,6 @@
 
 namespace starling::detail {
 
-constinit thread_local const std::atomic<bool>* stop_request = nullptr;
-
 void fail_stopped() { fail("[stop] expected to go on, got a request to stop before the work was done"); }
 
 }  // namespace starling::detail

@@ -2,10 +2,11 @@
 
 #include <atomic>
 
+#include "starling/base/thread/thread_context.h"
+
 namespace starling {
 
 namespace detail {
-extern constinit thread_local const std::atomic<bool>* stop_request;
 [[noreturn]] void fail_stopped();
 }  // namespace detail
 
@@ -13,12 +14,10 @@ extern constinit thread_local const std::atomic<bool>* stop_request;
 // instruction, eager ops before their kernel. A wait for other ranks is ended by Comm::abort().
 class StopRequestScope {
  public:
-  explicit StopRequestScope(const std::atomic<bool>& asked) : StopRequestScope(&asked) {}
-  // stop_request() of a thread that waits for this one; null: no stop is ever asked for.
-  explicit StopRequestScope(const std::atomic<bool>* asked) : before_(detail::stop_request) {
-    detail::stop_request = asked;
+  explicit StopRequestScope(const std::atomic<bool>& asked) : before_(thread_context().stop) {
+    thread_context().stop = &asked;
   }
-  ~StopRequestScope() { detail::stop_request = before_; }
+  ~StopRequestScope() { thread_context().stop = before_; }
   StopRequestScope(const StopRequestScope&) = delete;
   StopRequestScope& operator=(const StopRequestScope&) = delete;
 
@@ -26,9 +25,9 @@ class StopRequestScope {
   const std::atomic<bool>* before_;
 };
 
-// Flag by which this thread is asked to stop; null: none. It is not handed on to new threads, as it ends with a scope:
-// a thread that works for one call of this one takes it over with a scope of its own.
-inline const std::atomic<bool>* stop_request() { return detail::stop_request; }
+// Flag by which this thread is asked to stop; null: none. Of new threads only those that work for one call of this one
+// get it (ThreadContext::for_call()), as it ends with a scope.
+inline const std::atomic<bool>* stop_request() { return thread_context().stop; }
 
 // Throws if this thread was asked to stop.
 inline void check_stop_request() {

@@ -10,6 +10,12 @@ ThreadContext ThreadContext::inherited() const {
   return made;
 }
 
+ThreadContext ThreadContext::for_call() const {
+  ThreadContext made = inherited();
+  made.stop = stop;
+  return made;
+}
+
 ThreadContextScope::ThreadContextScope(const ThreadContext& context) : before_(thread_context()) {
   thread_context() = context;
 }

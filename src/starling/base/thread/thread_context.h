@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <string>
 
 namespace starling {
@@ -25,6 +26,7 @@ struct ThreadContext {
   int rank = -1;                              // base/error.h: rank that errors carry
   int threads = 0;                            // base/parallel.h: num_threads(); 0: not asked for yet
   bool in_region = false;                     // base/parallel.h: running a piece of a parallel region
+  const std::atomic<bool>* stop = nullptr;    // base/thread/stop_request.h: asks to stop what runs; null: none does
   bool grad = true;                           // ops/def/apply.h
   bool reference_only = false;                // kernels/eager.h
   int origin_value = -1;                      // autograd/backward_pass.cpp: traced value whose gradient is being made
@@ -42,6 +44,9 @@ struct ThreadContext {
   // Context in which a thread made by this one begins: it works for the same rank. Scopes lie on the stack of the
   // thread that opened them and may end before the other thread does, so nothing else is handed on.
   ThreadContext inherited() const;
+  // Context of a thread that works for one call of this one, which waits for it: a request to stop that call, whose
+  // scope outlives the work, is one to stop the work.
+  ThreadContext for_call() const;
 };
 
 namespace detail {

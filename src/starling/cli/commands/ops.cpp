@@ -31,6 +31,7 @@ std::string kind_name(AttrKind kind) {
     case AttrKind::ints: return "ints";
     case AttrKind::pair: return "int pair";
     case AttrKind::symbol: return "string";
+    case AttrKind::reduction: return "string";  // by its name
   }
   fail("[ops] expected a known kind of attribute, got code {}", static_cast<int>(kind));
 }

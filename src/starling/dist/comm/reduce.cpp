@@ -10,15 +10,6 @@
 
 namespace starling::dist {
 
-ReduceOp reduce_named(const std::string& name) {
-  if (name == "sum") return ReduceOp::sum;
-  if (name == "mean") return ReduceOp::mean;
-  if (name == "max") return ReduceOp::max;
-  if (name == "min") return ReduceOp::min;
-  check(name == "product", "[comm] expected sum, mean, max, min or product, got '{}'", name);
-  return ReduceOp::product;
-}
-
 namespace {
 
 template <class T>

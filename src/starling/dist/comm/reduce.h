@@ -8,9 +8,6 @@
 
 namespace starling::dist {
 
-// The reduction that an attribute of a collective names: sum, mean, max, min or product; throws for other names.
-ReduceOp reduce_named(const std::string& name);
-
 // Largest count of reduce_block: its accumulator stays in the first-level cache.
 inline constexpr std::int64_t kReduceBlock = 2048;
 

@@ -14,7 +14,7 @@ namespace {
 
 std::unique_ptr<kernels::Plan> plan_all_reduce(const kernels::PlanRequest& request) {
   const auto a = request.attrs.as<op::AllReduceAttrs>();
-  const ReduceOp reduce = reduce_named(a.reduce.str());
+  const ReduceOp reduce = a.reduce;
   const DType dtype = request.in[0].dtype;
   const auto n = request.in[0].shape.numel();
   return kernels::make_plan([=](const kernels::Launch& launch) {
@@ -58,7 +58,7 @@ struct Packed {
 
 std::unique_ptr<kernels::Plan> plan_all_reduce_many(const kernels::PlanRequest& request) {
   const auto a = request.attrs.as<op::AllReduceAttrs>();
-  const ReduceOp reduce = reduce_named(a.reduce.str());
+  const ReduceOp reduce = a.reduce;
   const DType dtype = request.in[0].dtype;
   const Packed packed(request.in);
   const auto n = static_cast<std::int64_t>(packed.total / size_of(dtype));

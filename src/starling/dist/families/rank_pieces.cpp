@@ -127,7 +127,7 @@ std::unique_ptr<kernels::Plan> plan_reduce_scatter(const kernels::PlanRequest& r
   const auto a = request.attrs.as<op::PiecesAttrs>();
   const Pieces pieces(request.in[0].shape, a);
   const DType dtype = request.in[0].dtype;
-  const ReduceOp reduce = reduce_named(a.reduce.str());
+  const ReduceOp reduce = a.reduce;
   return kernels::make_plan([=](const kernels::Launch& launch) {
     if (Comm* comm = launch.context.comm) {
       check_rank("reduce_scatter", *comm, a.rank, a.ranks);

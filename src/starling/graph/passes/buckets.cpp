@@ -59,7 +59,7 @@ bool may_be_joined(const Node& node, bool waited) {
   if (!node.after.empty()) return false;
   if (is_op(node, "ordered_sum")) return node.out.size() == 1;
   if (is_op(node, "coded_reduce")) return node.attrs.as<op::CodedReduceAttrs>().tensors == 1;
-  if (is_op(node, "reduce_scatter")) return node.attrs.as<op::PiecesAttrs>().reduce.str() == "sum";
+  if (is_op(node, "reduce_scatter")) return node.attrs.as<op::PiecesAttrs>().reduce == ReduceOp::sum;
   if (is_op(node, "all_gather")) return !waited;
   return is_op(node, "all_reduce");
 }

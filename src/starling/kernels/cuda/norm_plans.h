@@ -39,16 +39,15 @@ inline kernels::Storable mixed_rows(const std::vector<std::size_t>& operands) {
   return all;
 }
 
+// Memory that the kernels of a normalisation take: rows or images of any kind of float, or only what they compute in.
+enum class NormStorage { mixed, computed };
+
 // Kernels of a normalisation op and of its backward.
-inline void add_norm(kernels::KernelTable& table, const std::string& op) {
+inline void add_norm(kernels::KernelTable& table, const std::string& op, NormStorage storage) {
   using kernels::Accepts;
-  kernels::Storable forward, backward;
-  if (op == "batch_norm_train" || op == "layer_norm" || op == "rms_norm") {
-    forward = mixed_rows({0});
-    backward = mixed_rows({0, 1});
-  }
-  add_storable(op, std::move(forward));
-  add_storable(op + "_backward", std::move(backward));
+  const bool mixed = storage == NormStorage::mixed;
+  add_storable(op, mixed ? mixed_rows({0}) : kernels::Storable());
+  add_storable(op + "_backward", mixed ? mixed_rows({0, 1}) : kernels::Storable());
   table.add(op, DeviceKind::cuda, {"mixed", Accepts::strided, plan_mixed_norm});
   table.add(op, DeviceKind::cuda, {"norm", Accepts::contiguous, plan_norm});
   table.add(op + "_backward", DeviceKind::cuda, {"mixed", Accepts::strided, plan_mixed_norm_backward});

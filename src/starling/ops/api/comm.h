@@ -31,7 +31,7 @@ namespace starling {
 // does, and every result must reach its rank's loss (times 0 if need be), since the backward collective needs every
 // rank.
 
-// Reduction of every rank's x, on every rank: all_reduce(x, {.reduce = Symbol("max")}). rank and ranks are filled in.
+// Reduction of every rank's x, on every rank: all_reduce(x, {.reduce = ReduceOp::max}). rank and ranks are filled in.
 Tensor all_reduce(const Tensor& x, op::AllReduceAttrs attrs = {});
 
 // The root's x, on every rank; the others pass an x of the same type.

@@ -19,6 +19,7 @@ decltype(auto) with_kind(AttrKind kind, F&& f) {
     case AttrKind::ints: return f.template operator()<Shape>();
     case AttrKind::pair: return f.template operator()<Pair>();
     case AttrKind::symbol: return f.template operator()<Symbol>();
+    case AttrKind::reduction: return f.template operator()<ReduceOp>();
   }
   fail("[attrs] expected a known kind of attribute, got code {}", static_cast<int>(kind));
 }
@@ -30,6 +31,7 @@ std::string print_value(DType v) { return std::string(name(v)); }
 std::string print_value(const Shape& v) { return to_string(v); }
 std::string print_value(const Pair& v) { return fmt::format("[{}, {}]", v[0], v[1]); }
 std::string print_value(Symbol v) { return in_quotes(v.str()); }
+std::string print_value(ReduceOp v) { return in_quotes(std::string(name(v))); }
 
 template <class T>
 T parse_number(std::string_view text, std::string_view field) {
@@ -82,6 +84,11 @@ T parse_value(std::string_view text, std::string_view field) {
     return {ints[0], ints[1]};
   } else if constexpr (std::is_same_v<T, Symbol>) {
     return Symbol(unquoted(text));
+  } else if constexpr (std::is_same_v<T, ReduceOp>) {
+    const auto reduce = parse_reduce_op(unquoted(text));
+    check(reduce.has_value(), "[attrs] expected sum, mean, max, min or product for '{}', got '{}'", field,
+          unquoted(text));
+    return *reduce;
   } else {
     return parse_number<T>(text, field);
   }
@@ -93,6 +100,7 @@ std::size_t hash_value(std::int64_t v) { return static_cast<std::size_t>(v); }
 std::size_t hash_value(double v) { return std::hash<std::uint64_t>()(std::bit_cast<std::uint64_t>(v)); }
 std::size_t hash_value(bool v) { return v; }
 std::size_t hash_value(DType v) { return static_cast<std::size_t>(v); }
+std::size_t hash_value(ReduceOp v) { return static_cast<std::size_t>(v); }
 std::size_t hash_value(const Pair& v) { return mix(static_cast<std::size_t>(v[0]), static_cast<std::size_t>(v[1])); }
 std::size_t hash_value(Symbol v) { return std::hash<const void*>()(&v.str()); }
 std::size_t hash_value(const Shape& v) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "starling/base/error.h"
+#include "starling/ops/def/reduce_op.h"
 #include "starling/ops/def/symbol.h"
 #include "starling/tensor/dtype.h"
 #include "starling/tensor/shape.h"
@@ -22,7 +23,7 @@ namespace starling {
 //     static AttrFields fields() { return {field("axes", &SumAttrs::axes), field("keepdim", &SumAttrs::keepdim)}; }
 //   };
 // Printing, parsing, comparing, hashing, documentation and bindings follow from the list; code uses the struct.
-enum class AttrKind : std::uint8_t { integer, real, boolean, dtype, ints, pair, symbol };
+enum class AttrKind : std::uint8_t { integer, real, boolean, dtype, ints, pair, symbol, reduction };
 
 using Pair = std::array<std::int64_t, 2>;
 
@@ -49,6 +50,8 @@ constexpr AttrKind attr_kind() {
     return AttrKind::pair;
   else if constexpr (std::is_same_v<T, Symbol>)
     return AttrKind::symbol;
+  else if constexpr (std::is_same_v<T, ReduceOp>)
+    return AttrKind::reduction;
 }
 
 template <class S, class T>

@@ -141,9 +141,10 @@ struct OpDef {
   int inplace = -1;    // output i may overwrite input inplace + i; -1: none
   CostRule cost = {};
   Width precision = Width::by_trait;
-  bool in_epilogue = false;  // elementwise op that the epilogue of a linear map computes rather than fusion
-  bool broadcasts = false;   // operands may be read before a broadcast to the result's shape
-  bool by_index = false;     // elements along a dimension are treated alike, or summed, wherever they lie in it
+  bool in_epilogue = false;     // elementwise op that the epilogue of a linear map computes rather than fusion
+  bool broadcasts = false;      // operands may be read before a broadcast to the result's shape
+  bool by_index = false;        // elements along a dimension are treated alike, or summed, wherever they lie in it
+  bool needs_elements = false;  // refuses an operand without any, where other ops give nothing or zeros
   bool elementwise() const { return scalar != nullptr; }
   bool has_cost() const { return cost.flops || cost.free || elementwise() || view || decompose; }
   Width width() const;  // `precision`, or what the traits give; by_trait where they give nothing

@@ -240,10 +240,12 @@ void register_train(OpRegistry& ops) {
       "batch_norm_train", "(x - mean) / sqrt(var + eps) · weight + bias of every channel, and its mean and variance.",
       &attr_type<op::EpsAttrs>());
   train.shard = shard_train;
+  train.needs_elements = true;
   train.cases = [] { return channel_cases(false, false, 2); };
   ops.add(std::move(train));
   OpDef backward = norm_backward("batch_norm_train_backward", &attr_type<op::EpsAttrs>());
   backward.shard = shard_train_backward;
+  backward.needs_elements = true;
   backward.cases = [] { return channel_cases(true, true, 1); };
   ops.add(std::move(backward));
 }

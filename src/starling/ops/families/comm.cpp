@@ -17,7 +17,7 @@ namespace starling {
 Tensor all_reduce(const Tensor& x, op::AllReduceAttrs attrs) {
   const WorldGroup group = find_group(current_world(), attrs.group, "all_reduce");
   // Sums and means need no rank, so the op is identical on every rank.
-  if (attrs.reduce.str() != "sum" && attrs.reduce.str() != "mean") {
+  if (attrs.reduce != ReduceOp::sum && attrs.reduce != ReduceOp::mean) {
     attrs.rank = group.rank;
     attrs.ranks = group.ranks;
   }
@@ -26,18 +26,17 @@ Tensor all_reduce(const Tensor& x, op::AllReduceAttrs attrs) {
 
 namespace {
 
-void check_reduction(const InferCall& call, const std::string& reduce) {
-  check(reduce == "sum" || reduce == "mean" || reduce == "max" || reduce == "min" || reduce == "product",
-        "[{}] expected sum, mean, max, min or product, got '{}'", call.op.name, reduce);
+void check_reduction(const InferCall& call, ReduceOp reduce) {
   const DType dtype = call.in[0].dtype;
-  check(reduce != "mean" || is_float(dtype), "[{}] expected floats for a mean, got {}", call.op.name, name(dtype));
-  check(dtype != DType::boolean || reduce == "max" || reduce == "min",
-        "[{}] expected max (or) or min (and) for bool, got {}", call.op.name, reduce);
+  check(reduce != ReduceOp::mean || is_float(dtype), "[{}] expected floats for a mean, got {}", call.op.name,
+        name(dtype));
+  check(dtype != DType::boolean || reduce == ReduceOp::max || reduce == ReduceOp::min,
+        "[{}] expected max (or) or min (and) for bool, got {}", call.op.name, name(reduce));
 }
 
 Types infer_all_reduce(const InferCall& call) {
   const auto& a = call.attrs.as<op::AllReduceAttrs>();
-  check_reduction(call, a.reduce.str());
+  check_reduction(call, a.reduce);
   check(a.ranks >= 1 && a.rank >= 0 && a.rank < a.ranks, "[all_reduce] expected a rank in [0, {}), got {}", a.ranks,
         a.rank);
   return Types{call.in[0]};
@@ -45,7 +44,7 @@ Types infer_all_reduce(const InferCall& call) {
 
 Types infer_many(const InferCall& call) {
   check(!call.in.empty(), "[all_reduce_many] expected at least one tensor, got none");
-  check_reduction(call, call.attrs.as<op::AllReduceAttrs>().reduce.str());
+  check_reduction(call, call.attrs.as<op::AllReduceAttrs>().reduce);
   Types out;
   for (const auto& type : call.in) {
     check(type.dtype == call.in[0].dtype, "[all_reduce_many] expected tensors of one dtype, got {} and {}",
@@ -60,7 +59,7 @@ Tensor extreme_gradient(const GradCall& c, const Tensor& total, const op::AllRed
   const Tensor holder = where(equal(c.in[0], c.out[0]), scalar(static_cast<double>(a.rank), DType::i64),
                               scalar(static_cast<double>(a.ranks), DType::i64));
   op::AllReduceAttrs lowest = a;
-  lowest.reduce = Symbol("min");
+  lowest.reduce = ReduceOp::min;
   const Tensor own = equal(apply1(c.op, {holder}, lowest), static_cast<double>(a.rank));
   return mul(total, cast(own, total.dtype()));
 }
@@ -81,10 +80,10 @@ Tensor product_gradient(const GradCall& c, const Tensor& total, const op::AllRed
 TensorList grad_all_reduce(const GradCall& c) {
   const auto& a = c.attrs.as<op::AllReduceAttrs>();
   const op::AllReduceAttrs back{
-      .reduce = Symbol(a.reduce.str() == "mean" ? "mean" : "sum"), .name = a.name, .group = a.group};
+      .reduce = a.reduce == ReduceOp::mean ? ReduceOp::mean : ReduceOp::sum, .name = a.name, .group = a.group};
   const Tensor total = apply1(c.op, {c.grads[0]}, back);
-  if (a.reduce.str() == "max" || a.reduce.str() == "min") return {extreme_gradient(c, total, a)};
-  if (a.reduce.str() == "product") return {product_gradient(c, total, a)};
+  if (a.reduce == ReduceOp::max || a.reduce == ReduceOp::min) return {extreme_gradient(c, total, a)};
+  if (a.reduce == ReduceOp::product) return {product_gradient(c, total, a)};
   return {total};
 }
 
@@ -92,11 +91,11 @@ std::vector<OpCase> all_reduce_cases() {
   std::vector<OpCase> cases;
   for (const Shape& shape : {Shape{7}, {0}, {}, {2, 3}, {33}, {4, 1, 5}, {1, 17}})
     cases.push_back({{{.shape = shape}}, op::AllReduceAttrs{}});
-  cases.push_back({{{.shape = {3}}}, op::AllReduceAttrs{Symbol("sum"), Symbol("gradient")}});
-  cases.push_back({{{.shape = {5}, .dtype = DType::i64}}, op::AllReduceAttrs{Symbol("max"), Symbol()}});
-  for (const char* reduce : {"mean", "max", "min", "product"})
-    cases.push_back({{{.shape = {2, 4}, .distinct = true}}, op::AllReduceAttrs{Symbol(reduce), Symbol()}});
-  cases.push_back({{{.shape = {6}, .distinct = true}}, op::AllReduceAttrs{Symbol("max"), Symbol(), 1, 3}});
+  cases.push_back({{{.shape = {3}}}, op::AllReduceAttrs{ReduceOp::sum, Symbol("gradient")}});
+  cases.push_back({{{.shape = {5}, .dtype = DType::i64}}, op::AllReduceAttrs{ReduceOp::max, Symbol()}});
+  for (const ReduceOp reduce : {ReduceOp::mean, ReduceOp::max, ReduceOp::min, ReduceOp::product})
+    cases.push_back({{{.shape = {2, 4}, .distinct = true}}, op::AllReduceAttrs{reduce, Symbol()}});
+  cases.push_back({{{.shape = {6}, .distinct = true}}, op::AllReduceAttrs{ReduceOp::max, Symbol(), 1, 3}});
   cases.push_back({{{.shape = {3, 2}}}, op::AllReduceAttrs{.group = Symbol("model")}});
   return cases;
 }
@@ -142,7 +141,7 @@ void register_ops_comm(OpRegistry& ops) {
                [] {
                  return std::vector<OpCase>{
                      {{{.shape = {7}}, {.shape = {2, 3}}, {.shape = {}}}, op::AllReduceAttrs{}},
-                     {{{.shape = {0}}, {.shape = {5}}}, op::AllReduceAttrs{Symbol("max"), Symbol("bucket"), 1, 2}},
+                     {{{.shape = {0}}, {.shape = {5}}}, op::AllReduceAttrs{ReduceOp::max, Symbol("bucket"), 1, 2}},
                      {{{.shape = {4}}, {.shape = {2}}}, op::AllReduceAttrs{.group = Symbol("data")}}};
                },
            .comm = true,

@@ -57,12 +57,9 @@ Types infer_gather(const InferCall& call) {
 
 Types infer_scatter(const InferCall& call) {
   const op::PiecesAttrs& a = checked_pieces(call);
-  const auto& reduce = a.reduce.str();
-  check(reduce == "sum" || reduce == "mean" || reduce == "max" || reduce == "min" || reduce == "product",
-        "[reduce_scatter] expected sum, mean, max, min or product, got '{}'", reduce);
   TensorType type = call.in[0];
   check(a.rows < 0 || a.rows == type.shape[0], "[reduce_scatter] expected {} rows, got {}", a.rows, type.shape[0]);
-  check(reduce != "mean" || is_float(type.dtype), "[reduce_scatter] expected floats for a mean, got {}",
+  check(a.reduce != ReduceOp::mean || is_float(type.dtype), "[reduce_scatter] expected floats for a mean, got {}",
         name(type.dtype));
   type.shape[0] = own_rows(type.shape[0], a);
   return {type};
@@ -92,11 +89,11 @@ Types infer_gather_rows(const InferCall& call) {
 
 TensorList grad_scatter(const GradCall& c) {
   op::PiecesAttrs a = c.attrs.as<op::PiecesAttrs>();
-  check(a.reduce.str() == "sum" || a.reduce.str() == "mean",
-        "[reduce_scatter] expected a sum or a mean to differentiate, got '{}'", a.reduce.str());
+  check(a.reduce == ReduceOp::sum || a.reduce == ReduceOp::mean,
+        "[reduce_scatter] expected a sum or a mean to differentiate, got '{}'", name(a.reduce));
   a.rows = c.in[0].shape()[0];
   const Tensor all = apply1(named_op<"all_gather">(), {c.grads[0]}, a);
-  return {a.reduce.str() == "mean" ? mul(all, 1.0 / static_cast<double>(a.ranks)) : all};
+  return {a.reduce == ReduceOp::mean ? mul(all, 1.0 / static_cast<double>(a.ranks)) : all};
 }
 
 std::vector<OpCase> root_cases() {
@@ -232,13 +229,13 @@ void register_ops_rank_pieces(OpRegistry& ops) {
   gather.infer = infer_gather;
   gather.gradient = [](const GradCall& c) {
     op::PiecesAttrs a = c.attrs.as<op::PiecesAttrs>();
-    a.reduce = Symbol("sum");
+    a.reduce = ReduceOp::sum;
     a.rows = -1;
     return TensorList{apply1(named_op<"reduce_scatter">(), {c.grads[0]}, a)};
   };
   gather.cases = [] {
     auto cases = piece_cases(true, false);
-    cases.push_back({{{.shape = {3}}}, op::PiecesAttrs{.reduce = Symbol("mean")}});
+    cases.push_back({{{.shape = {3}}}, op::PiecesAttrs{.reduce = ReduceOp::mean}});
     return cases;
   };
   ops.add(gather);
@@ -247,7 +244,7 @@ void register_ops_rank_pieces(OpRegistry& ops) {
   scatter.gradient = grad_scatter;
   scatter.cases = [] {
     auto cases = piece_cases(false, false);
-    cases.push_back({{{.shape = {3}}}, op::PiecesAttrs{.reduce = Symbol("mean")}});
+    cases.push_back({{{.shape = {3}}}, op::PiecesAttrs{.reduce = ReduceOp::mean}});
     return cases;
   };
   ops.add(scatter);
@@ -257,7 +254,7 @@ void register_ops_rank_pieces(OpRegistry& ops) {
   to_all.gradient = [](const GradCall& c) { return TensorList{apply1(c.op, {c.grads[0]}, c.attrs)}; };
   to_all.cases = [] {
     auto cases = piece_cases(false, true);
-    cases.push_back({{{.shape = {3}}}, op::PiecesAttrs{.reduce = Symbol("mean")}});
+    cases.push_back({{{.shape = {3}}}, op::PiecesAttrs{.reduce = ReduceOp::mean}});
     return cases;
   };
   ops.add(to_all);
@@ -275,7 +272,7 @@ void register_ops_rank_pieces(OpRegistry& ops) {
                  {{{.shape = {0, 2}}}, op::PiecesAttrs{.rows = 0}},
                  {{{.shape = {5}}}, op::PiecesAttrs{.rows = 5, .group = Symbol("data")}},
                  {{{.shape = {4, 2}}},
-                  op::PiecesAttrs{.reduce = Symbol("mean"), .rows = 4, .rank = 1, .ranks = 3, .name = Symbol("rows")}}};
+                  op::PiecesAttrs{.reduce = ReduceOp::mean, .rows = 4, .rank = 1, .ranks = 3, .name = Symbol("rows")}}};
            },
        .comm = true,
        .inplace = 0,

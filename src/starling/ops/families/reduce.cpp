@@ -228,6 +228,7 @@ void register_extreme(OpRegistry& ops, const std::string& name, const std::strin
   extreme.saves = kSavesAll;
   extreme.shard = [across](const ShardCall& call) { return shard_reduce(call, Layout::partial(across)); };
   extreme.cases = [] { return reduce_cases(false); };
+  extreme.needs_elements = true;
   ops.add(extreme);
   ops.add({.name = name + "_backward",
            .doc = "dy at the first x that reaches the " + what + " value y, else 0.",

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "starling/base/parallel.h"
-#include "starling/base/thread/stop_request.h"
 
 namespace starling::runtime {
 
@@ -23,9 +22,8 @@ void LaneThread::start() {
   {
     std::scoped_lock lock(mutex_);
     running_ = true;
-    context_ = thread_context().inherited();
+    context_ = thread_context().for_call();
     context_.threads = threads_;
-    stop_request_ = stop_request();
     error_ = nullptr;
   }
   changed_.notify_all();
@@ -50,7 +48,6 @@ void LaneThread::loop() {
     lock.unlock();
     try {
       const ThreadContextScope scope(context_);
-      const StopRequestScope stoppable(stop_request_);
       work_();
     } catch (...) {
       error_ = std::current_exception();

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <exception>
 #include <functional>
@@ -33,8 +32,7 @@ class LaneThread {
   std::condition_variable changed_;
   bool running_ = false;
   bool closing_ = false;
-  ThreadContext context_;                            // of the work, from the thread that started it
-  const std::atomic<bool>* stop_request_ = nullptr;  // likewise: that thread waits for the work
+  ThreadContext context_;  // of the work, from the thread that started it and waits for it
   std::exception_ptr error_;
   std::thread thread_;
 };

@@ -82,6 +82,7 @@ TEST(PsReplicas, LoseNoAcknowledgedPushWhenThePrimaryIsKilled) {
 }
 
 // The control: without a backup the loss is told, by name.
+// Label: waits
 TEST(PsReplicas, WithoutOneTheDeadServerIsNamed) {
   RankProcesses processes(2);
   start_pair(processes, "pair");
@@ -94,6 +95,7 @@ TEST(PsReplicas, WithoutOneTheDeadServerIsNamed) {
   EXPECT_THROW(client.wait(client.push(0, one)), Error);
 }
 
+// Label: waits
 TEST(PsReplicas, HoldTheSameBitsAsThePrimary) {
   const auto net = small_net();
   const KeyTable table(net, 1);

@@ -263,6 +263,7 @@ TEST(PsServers, SurviveGarbageOfFriends) {
   expect_same(pull_all(*worker), first_weights(net), "nothing changed");
 }
 
+// Label: waits
 TEST(PsServers, AreNamedWhenSilent) {
   const auto net = small_net();
   ServerThreads servers("ipc", net, 2);

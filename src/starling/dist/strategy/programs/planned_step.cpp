@@ -75,7 +75,7 @@ void describe_exchange(const graph::Graph& graph, const graph::Node& node, std::
     const std::int64_t size = std::max<std::int64_t>(operand[static_cast<int>(a.to)], 1);
     one.from = along(a.from), one.to = along(a.to);
     one.sent = bytes / size * (size - kept);
-  } else if (one.op == "halo" || one.op == "halo_add") {
+  } else if (node.op->attrs == &attr_type<op::HaloAttrs>()) {
     const auto& a = node.attrs.as<op::HaloAttrs>();
     const bool back = one.op == "halo_add";
     const std::int64_t rows = graph.value(node.in[0]).type.shape[static_cast<int>(a.dim)];

@@ -48,6 +48,7 @@ tb::AttrValue value_of(const Attrs& attrs, const AttrField& field) {
     case AttrKind::boolean: value.set_b(attrs.get<bool>(field)); break;
     case AttrKind::dtype: value.set_type(data_type(attrs.get<DType>(field))); break;
     case AttrKind::symbol: value.set_s(attrs.get<Symbol>(field).str()); break;
+    case AttrKind::reduction: value.set_s(std::string(name(attrs.get<ReduceOp>(field)))); break;
     case AttrKind::ints:
       for (auto v : attrs.get<Shape>(field)) value.mutable_list()->add_i(v);
       break;

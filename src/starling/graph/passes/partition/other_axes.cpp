@@ -7,15 +7,15 @@
 namespace starling::graph {
 namespace {
 
-std::string_view reduction(const Node& node) {
+ReduceOp reduction(const Node& node) {
   const AttrField* field = node.attrs.find("reduce");
-  return field ? std::string_view(node.attrs.get<Symbol>(*field).str()) : "sum";
+  return field ? node.attrs.get<ReduceOp>(*field) : ReduceOp::sum;
 }
 
 // True if the op of a sum of values is the sum of the op of each.
 bool is_linear(const Node& node) {
   if (is_op(node, "halo") && node.attrs.as<op::HaloAttrs>().fill != 0) return false;
-  return reduction(node) == "sum" || reduction(node) == "mean";
+  return reduction(node) == ReduceOp::sum || reduction(node) == ReduceOp::mean;
 }
 
 // Dimensions along which a piece along this axis would not be a piece of what the collective gives.

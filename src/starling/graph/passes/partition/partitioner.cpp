@@ -383,10 +383,9 @@ std::int64_t Partitioner::averaged_rows(const Node& node, const ShardRule& rule)
   return rows;
 }
 
-// True for ops that refuse an empty piece, where other ops return nothing or zeros.
+// True where the op would refuse a piece because it is empty.
 bool Partitioner::is_without_rows(const Node& node, const ShardRule& rule, int part) const {
-  constexpr std::string_view kRefuse[] = {"batch_norm_train", "batch_norm_train_backward", "max", "min"};
-  if (std::find(std::begin(kRefuse), std::end(kRefuse), node.op->name) == std::end(kRefuse)) return false;
+  if (!node.op->needs_elements) return false;
   for (std::size_t i = 0; i < node.in.size(); ++i) {
     if (!rule.in[i].is_split()) continue;
     const std::int64_t size = global_.value(node.in[i]).type.shape[rule.in[i].dim];
@@ -450,7 +449,7 @@ Partitioner::Pieces Partitioner::reduced(Pieces terms, ReduceOp reduce, NodeId l
         .shards = mesh_.parts, .order = Symbol(mesh_.order), .name = Symbol(label), .group = mesh_.group};
     return {rewriter_.to().node(rewriter_.emit(ordered, {terms.data(), terms.size()}, attrs, like)).out[0]};
   }
-  const op::AllReduceAttrs attrs{.reduce = Symbol(name(reduce)), .name = Symbol(label), .group = mesh_.group};
+  const op::AllReduceAttrs attrs{.reduce = reduce, .name = Symbol(label), .group = mesh_.group};
   return {rewriter_.to().node(rewriter_.emit(all, {terms.data(), 1}, attrs, like)).out[0]};
 }
 

@@ -70,7 +70,7 @@ std::unique_ptr<Plan> plan_squares(const PlanRequest& request) {
 }  // namespace
 
 void register_cuda_batch_norm(KernelTable& table) {
-  cuda::add_norm(table, "batch_norm_train");
+  cuda::add_norm(table, "batch_norm_train", cuda::NormStorage::mixed);
   table.add("batch_norm_infer", DeviceKind::cuda, {"nvrtc", Accepts::contiguous, plan_infer});
   table.add("batch_norm_infer_backward", DeviceKind::cuda, {"norm", Accepts::contiguous, plan_infer_backward});
   table.add("channel_squares", DeviceKind::cuda, {"nvrtc", Accepts::strided, plan_squares});

@@ -3,8 +3,8 @@
 namespace starling::kernels {
 
 void register_cuda_layer_norm(KernelTable& table) {
-  cuda::add_norm(table, "layer_norm");
-  cuda::add_norm(table, "rms_norm");
+  cuda::add_norm(table, "layer_norm", cuda::NormStorage::mixed);
+  cuda::add_norm(table, "rms_norm", cuda::NormStorage::mixed);
 }
 
 }  // namespace starling::kernels

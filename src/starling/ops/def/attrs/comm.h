@@ -8,7 +8,7 @@ namespace starling::op {
 // Mesh; empty: all ranks. Ranks, roots and numbers of ranks count within the group.
 
 struct AllReduceAttrs {
-  Symbol reduce{"sum"};              // sum, mean, max, min, product
+  ReduceOp reduce = ReduceOp::sum;
   Symbol name{};                     // label for diagnostics
   std::int64_t rank = 0, ranks = 1;  // set by all_reduce(); used by the gradients of max, min and product
   Symbol group{};
@@ -32,9 +32,9 @@ struct RootAttrs {
 
 // Rows (dimension 0) are split as evenly as possible, in rank order: rank r holds piece_of(rows, r, ranks).
 struct PiecesAttrs {
-  Symbol reduce{"sum"};    // reduce_scatter: sum, mean, max, min, product
-  std::int64_t rows = -1;  // total over all ranks; -1: all hold as many as this one
-  std::int64_t rank = 0;   // filled in, as ranks is
+  ReduceOp reduce = ReduceOp::sum;  // of reduce_scatter
+  std::int64_t rows = -1;           // total over all ranks; -1: all hold as many as this one
+  std::int64_t rank = 0;            // filled in, as ranks is
   std::int64_t ranks = 1;
   Symbol name{};
   Symbol group{};

@@ -4,11 +4,6 @@
 
 namespace starling {
 
-std::string_view name(ReduceOp op) {
-  constexpr std::string_view names[] = {"sum", "mean", "max", "min", "product"};
-  return names[static_cast<int>(op)];
-}
-
 std::string to_string(Layout layout) {
   switch (layout.kind) {
     case Layout::Kind::replicate: return "R";

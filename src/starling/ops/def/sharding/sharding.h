@@ -5,11 +5,9 @@
 #include <string>
 
 #include "starling/base/small_vector.h"
+#include "starling/ops/def/reduce_op.h"
 
 namespace starling {
-
-enum class ReduceOp : std::uint8_t { sum, mean, max, min, product };
-std::string_view name(ReduceOp op);
 
 // Layout of a global value along one axis of the mesh: replicated on every rank; split into slices of one dimension (as
 // evenly as possible, in rank order); or partial: each rank has a term, and the value is their reduction.
