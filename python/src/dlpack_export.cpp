@@ -87,6 +87,7 @@ bool versioned(nb::handle most) { return !most.is_none() && nb::cast<std::int64_
 nb::object dlpack_of(const Tensor& self, nb::handle stream, nb::handle most, nb::handle device, nb::handle copy) {
   check(!self.requires_grad(), "[dlpack] expected a tensor without gradient, got one that requires it: x.detach()");
   check(!self.traced(), "[dlpack] expected a tensor with values, got one of a function being compiled");
+  static_cast<void>(self.raw());  // of pieces there is no memory to give away
   const Tensor own = self.detach();
   Tensor given = placed(own, device, copy.ptr() != Py_False);
   const bool moved = given.impl()->storage != own.impl()->storage;

@@ -335,6 +335,7 @@ bool share_memory(const Tensor& a, const Tensor& b) {
 
 // Elements of a view go straight to their places; whatever the value shares with them is read before.
 void write(const Tensor& self, nb::handle key, Tensor value) {
+  static_cast<void>(self.raw()), static_cast<void>(value.raw());  // of pieces there is none here
   check(!self.impl()->storage->read_only(), "[setitem] expected memory that may be written, got a read-only tensor");
   const Part part = part_of(self, key);
   if (share_memory(self, value)) value = dense_copy(value);

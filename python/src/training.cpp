@@ -4,6 +4,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <functional>
+#include <thread>
+
 #include "bind.h"
 #include "convert.h"
 #include "dense.h"
@@ -121,13 +124,29 @@ train::Job read_given(const std::string& job, bool is_text, const std::vector<st
   return train::read_job(is_text ? ConfigNode::parse(job, "job", overrides) : ConfigNode::load(job, overrides));
 }
 
-nb::object run_a_job(const train::Job& read, nb::handle progress, std::shared_ptr<nn::Module> net,
-                     nb::handle callbacks) {
+// A function of Python that makes a network, called by ranks on their threads. `here`: what it made on this one.
+std::function<std::shared_ptr<nn::Module>()> maker_of(nb::object make, std::shared_ptr<nb::object> here) {
+  return [make = held(std::move(make)), here = std::move(here), caller = std::this_thread::get_id()] {
+    const nb::gil_scoped_acquire gil;
+    nb::object net = (*make)();
+    if (!nb::isinstance<nn::Module>(net))
+      refuse_type("[trainer] expected a network, or a function that makes one", net);
+    auto made = nb::cast<std::shared_ptr<nn::Module>>(net);
+    if (std::this_thread::get_id() == caller) *here = std::move(net);
+    return made;
+  };
+}
+
+// given: a network, a function that makes one, or None.
+nb::object run_a_job(const train::Job& read, nb::handle progress, nb::object given, nb::handle callbacks) {
+  std::shared_ptr<nn::Module> net;
+  if (nb::isinstance<nn::Module>(given)) net = nb::cast<std::shared_ptr<nn::Module>>(given);
+  const auto here = std::make_shared<nb::object>(given);
   check(
       net == nullptr || read.distribute.server_count() == 0,
       "[train] expected a job without parameter servers for a network of the program's own, since leader, workers and "
-      "servers each make theirs by the job, got strategy {}: name it there as a list of layers, model: {{layers: "
-      "[...]}}",
+      "servers each make theirs, got strategy {}: give a function that makes it, Trainer(make_net, job), or name it in "
+      "the job as a list of layers, model: {{layers: [...]}}",
       read.distribute.strategy.name);
   train::TrainOptions options;
   const auto signals = std::make_shared<SignalWatch>();
@@ -135,6 +154,7 @@ nb::object run_a_job(const train::Job& read, nb::handle progress, std::shared_pt
   const ProgressPlace place = progress_from(progress);
   options.progress = place.options;
   options.net = std::move(net);
+  if (!given.is_none() && !options.net) options.make_net = maker_of(given, here);
   for (nb::handle callback : callbacks)
     options.callbacks.push_back(std::make_shared<PyCallback>(nb::borrow(callback), signals));
   train::TrainResult result;
@@ -148,7 +168,7 @@ nb::object run_a_job(const train::Job& read, nb::handle progress, std::shared_pt
         read.train.folder.string());
   nb::object summary = summary_of(result.summary);
   summary["was_finished"] = result.was_finished;
-  return summary;
+  return nb::make_tuple(summary, *here);
 }
 
 struct PyTrainer {

@@ -31,14 +31,16 @@ def run(
     quiet: bool = False,
 ) -> Summary:
     """Runs a job, a file or the same as a dict, and returns its summary: run("job.yaml", set=["train.epochs=3"])."""
-    return Summary(_starling._run_job(_read(job, set), _progress.place(quiet), None, list(callbacks)))
+    return Summary(_starling._run_job(_read(job, set), _progress.place(quiet), None, list(callbacks))[0])
 
 
 class Trainer:
     """Trains a network with compiled steps, an evaluation after each epoch, and callbacks beside it.
 
     Trainer(net, optimizer, epochs=3).fit(data), or Trainer(net, "job.yaml").fit(): then data, optimizer, schedule, checkpoints and
-    ranks are the job's, whose model gives way to the network; set=["train.epochs=3"] changes keys of it.
+    ranks are the job's, whose model gives way to the network; set=["train.epochs=3"] changes keys of it. Workers that are threads and do
+    more than allreduce, and parameter servers, need a network each: Trainer(make_net, "job.yaml"), where make_net() makes one; `net` is
+    the trained one afterwards.
 
     A callback is any object with some of the methods begin, step, evaluated, epoch and end, each called with the Run.
     objective: a name of job files, or a function (net, *fields) that returns loss, (loss, prediction) or (loss, prediction,
@@ -99,7 +101,7 @@ class Trainer:
             "progress": _progress.place(quiet),
         }
         self._job: Any = None
-        self._net = net
+        self.net = self._made = net
         self._told = {key: options[key] for key in ("epochs", "steps", "batch", "precision", "folder") if options[key]}
         if isinstance(optimizer, str) and not os.path.exists(optimizer) and not optimizer.endswith((".yaml", ".yml", ".json")):
             raise TypeError(f"[trainer] expected an optimizer of starling.optim, or a job as a file or dict, got {optimizer!r}")
@@ -110,6 +112,8 @@ class Trainer:
             self._callbacks, self._quiet = list(callbacks), quiet
             _expect_none_given(options, objective)
             return
+        if not isinstance(net, _starling.ModuleBase):
+            raise TypeError(f"[trainer] expected a network, or beside a job a function that makes one, got {type(net).__name__}")
         if list(set):
             raise TypeError("[trainer] expected set= beside a job only, got an optimizer")
         self._batch = batch
@@ -125,7 +129,8 @@ class Trainer:
         if self._job is not None:
             if train is not None or test is not None:
                 raise TypeError("[trainer] expected fit() without data, which the job names")
-            return Summary(_starling._run_job(self._job, _progress.place(self._quiet), self._net, self._callbacks))
+            summary, self.net = _starling._run_job(self._job, _progress.place(self._quiet), self._made, self._callbacks)
+            return Summary(summary)
         if train is None:
             raise TypeError("[trainer] expected data: fit(train), or a job that names it")
         if isinstance(train, (str, dict)) and test is None:
@@ -154,8 +159,9 @@ class Trainer:
 
     def _repr_html_(self) -> str:
         """Shown by notebooks: what is trained, and by what."""
+        what = _html.of_module(self.net) if isinstance(self.net, _starling.ModuleBase) else "a network that is not made yet"
         how = "by a job" if self._job is not None else html.escape(", ".join(f"{key}={value!r}" for key, value in self._told.items()))
-        return f"<b>Trainer</b>({how})<br>{_html.of_module(self._net)}"
+        return f"<b>Trainer</b>({how})<br>{what}"
 
     def _own(self) -> Any:
         if self._job is not None:

@@ -1,5 +1,7 @@
 """Options of strategies come from the registry: meshes and layouts, zero, codecs, as jobs name them."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -135,6 +137,42 @@ def test_state_in_pieces_needs_begin_and_says_so(options):
         np.testing.assert_allclose(losses, alone, rtol=1e-4)
     (one,) = sl.dist.spawn(stepped, 1, {"zero": 1})  # one rank has all of it
     assert one == alone
+
+
+TOUCHES = {
+    "op": lambda net, weight, optimizer: weight + 1,
+    "operand": lambda net, weight, optimizer: sl.ones((2, 3)) @ weight,
+    "call": lambda net, weight, optimizer: net(sl.ones((2, 4))),
+    "gradient": lambda net, weight, optimizer: (weight * 2).sum().backward(),
+    "numpy": lambda net, weight, optimizer: np.exp(weight),
+    "array": lambda net, weight, optimizer: weight.detach().numpy(),
+    "dlpack": lambda net, weight, optimizer: weight.detach().__dlpack__(),
+    "text": lambda net, weight, optimizer: repr(weight),
+    "dtype": lambda net, weight, optimizer: net.to("f16"),
+    "assign": lambda net, weight, optimizer: weight.assign(sl.ones((3, 4))),
+    "write": lambda net, weight, optimizer: weight.detach().__setitem__(0, 1.0),
+    "init": lambda net, weight, optimizer: sl.nn.init.zeros_(weight),
+    "mask": lambda net, weight, optimizer: weight[weight > 0],
+    "load": lambda net, weight, optimizer: net.load_state_dict({name: sl.zeros(one.shape) for name, one in net.state_dict().items()}),
+    "save": lambda net, weight, optimizer: sl.save(net.state_dict(), "state.safetensors"),
+    "pickle": lambda net, weight, optimizer: pickle.dumps(net),
+    "state": lambda net, weight, optimizer: optimizer.load_state_dict({k: sl.zeros(v.shape, v.dtype) for k, v in optimizer.state_dict().items()}),
+    "step": lambda net, weight, optimizer: (setattr(weight, "grad", sl.ones((3, 4))), optimizer.step()),
+    "program": lambda net, weight, optimizer: sl.compile(net)(sl.ones((2, 4))),
+}
+
+
+@pytest.mark.parametrize("name", TOUCHES)
+def test_what_touches_weights_in_pieces_is_refused_by_name(name):
+    def rank():
+        net = sl.nn.Linear(4, 3)
+        optimizer = sl.optim.Adam(net.parameters(), lr=0.1)
+        sl.dist.allreduce(zero=3).begin(net, optimizer)
+        with pytest.raises(sl.Error, match="every rank stores a piece"):
+            TOUCHES[name](net, net.weight, optimizer)
+
+    sl.manual_seed(1)
+    sl.dist.spawn(rank, 2)
 
 
 def test_ranks_that_share_a_model_are_told_of_other_rows():

@@ -2,10 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <string>
+
+#include "starling/base/error.h"
 #include "starling/ops/api/binary.h"
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/shape_ops.h"
+#include "starling/ops/api/state.h"
 #include "starling/tensor/allocator.h"
+#include "starling/tensor/without_memory.h"
 
 namespace starling {
 namespace {
@@ -59,6 +65,26 @@ TEST(Tensor, TheNullDeviceInfersShapesWithoutMemory) {
 TEST(Tensor, AbsurdSizesAreRefused) {
   EXPECT_THROW(empty({std::int64_t{1} << 40, std::int64_t{1} << 40}), Error);
   EXPECT_THROW(empty({-1}), Error);
+}
+
+TEST(Tensor, OneWithoutMemoryIsRefusedByEveryOpByName) {
+  Tensor pieces = without_memory({DType::f32, {2, 3}});
+  pieces.set_name("fc.weight");
+  const Tensor whole = numbers({2, 3});
+  for (const auto& act : std::vector<std::function<void()>>{
+           [&] { static_cast<void>(pieces + whole); }, [&] { static_cast<void>(whole * pieces); },
+           [&] { static_cast<void>(transpose(pieces) + 1.0); }, [&] { static_cast<void>(cast(pieces, DType::f64)); },
+           [&] { assign(pieces, whole); }, [&] { assign(whole, pieces); },
+           [&] { static_cast<void>(pieces.to_vector()); }}) {
+    try {
+      act();
+      ADD_FAILURE() << "expected an error";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("of which every rank stores a piece"), std::string::npos)
+          << error.what();
+    }
+  }
+  EXPECT_EQ((numbers({0, 3}) + 1.0).numel(), 0);  // no elements are no missing memory
 }
 
 TEST(Allocator, CountsAndReusesBlocks) {

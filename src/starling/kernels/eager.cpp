@@ -174,6 +174,19 @@ bool takes_long(const Entry& entry, std::span<const Tensor> inputs, std::span<co
   return elements >= kLongElements;
 }
 
+// Address of an operand. One of which every rank stores a piece has no memory here.
+void* address_of(const OpDef& op, const Tensor& tensor) {
+  const TensorImpl& impl = *tensor.impl();
+  if (!impl.storage) [[unlikely]] {
+    fail(
+        "[{}] expected operands that have memory, got '{}', a {} of which every rank stores a piece: it is for "
+        "programs "
+        "of the strategy that cut it",
+        op.name, tensor.name(), to_string(tensor.type()));
+  }
+  return impl.address();
+}
+
 void run(const Entry& entry, std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
   check_stop_request();
   std::optional<ForeignLockReleased> released;
@@ -186,10 +199,10 @@ void run(const Entry& entry, std::span<const Tensor> inputs, std::span<const Ten
       copies.push_back(densify(inputs[i]));
       in.push_back(copies.back().raw());
     } else {
-      in.push_back(inputs[i].impl()->address());
+      in.push_back(address_of(*entry.op, inputs[i]));
     }
   }
-  for (const auto& output : outputs) out.push_back(output.impl()->address());
+  for (const auto& output : outputs) out.push_back(address_of(*entry.op, output));
   const Scratch scratch(entry.device, entry.planned.plan->scratch_bytes);
   RunContext context{nullptr, communicator(entry)};
   entry.planned.plan->run({in.data(), out.data(), scratch.data(), context});
@@ -217,6 +230,7 @@ class Eager final : public Interpreter {
         fail("[{}] expected to write a dense {}, got {}", op.name, to_string(entry.out[i]),
              to_string(targets[i].type()));
       }
+      static_cast<void>(address_of(op, targets[i]));
       check(!targets[i].impl()->storage->read_only(),
             "[{}] expected memory that may be written, got a read-only tensor", op.name);
     }

@@ -122,7 +122,8 @@ TrainResult watched(const Job& job, const std::shared_ptr<Comm>& comm, const std
   }
 }
 
-// A network and callbacks of the program are there once: ranks that are threads cannot have one each.
+// A network and callbacks of the program are there once: ranks that are threads cannot have one each, unless the
+// program says how networks are made.
 bool shared_by_threads(const Job& job, const TrainOptions& options) {
   return job.distribute.workers > 1 && (options.net || !options.callbacks.empty());
 }
@@ -133,8 +134,8 @@ void expect_threads_can(const Job& job) {
     refuse_job(job, key,
                fmt::format("[train] expected distribute.strategy: allreduce without codec, zero, mesh, layout, groups "
                            "and servers for {} workers that share a network or callbacks of the program's own, got {} "
-                           "(leave distribute.workers out, and start processes with one worker each: starling launch "
-                           "or mpirun)",
+                           "(give a function that makes a network for each of them, or leave distribute.workers out, "
+                           "and start processes with one worker each: starling launch or mpirun)",
                            job.distribute.workers, given));
   };
   if (job.distribute.server_count() > 0) refuse("distribute.servers", "servers");

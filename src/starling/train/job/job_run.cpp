@@ -60,7 +60,8 @@ TrainerOptions trainer_options(const PreparedJob& prepared, const TrainOptions& 
   made.progress = options.progress;
   made.stop = options.stop;
   made.explain = options.explain;
-  made.whole_at_end = options.net || !options.callbacks.empty();  // the program's own code may read them
+  made.whole_at_end =
+      options.net || options.make_net || !options.callbacks.empty();  // the program's own code may read them
   for (const auto& [path, value] : job_identity(job)) made.identity[path] = value;
   return made;
 }
@@ -261,8 +262,9 @@ auto explaining_memory(const PreparedJob& prepared, const TrainOptions& options,
 // known once all layers are there.
 PreparedJob prepare_pieces(const Job& job, const JobData& data, const TrainOptions& options, const RankSetup& setup) {
   std::optional<nn::DeferredWeights> deferred;
-  if (setup.strategy && !options.net && defers_weights(job)) deferred.emplace();
-  PreparedJob prepared = prepare_job(job, data, options.net);
+  const std::shared_ptr<nn::Module> own = own_net(job, options);
+  if (setup.strategy && !own && defers_weights(job)) deferred.emplace();
+  PreparedJob prepared = prepare_job(job, data, own);
   if (setup.strategy) {
     fit_strategy(prepared, *setup.strategy);
     expect_layout(prepared);
@@ -276,7 +278,7 @@ PreparedJob prepare_for(const Job& job, const JobData& data, const TrainOptions&
     return prepare_pieces(job, data, options, setup);
   } catch (const OutOfMemory& error) {
     const nn::DeferredWeights sizes_alone;
-    explain_memory(error, prepare_job(job, data, options.net), options);
+    explain_memory(error, prepare_job(job, data, own_net(job, options)), options);
   }
 }
 
@@ -311,6 +313,14 @@ void export_to(const fs::path& folder, const PreparedJob& prepared, const Checkp
 }
 
 }  // namespace
+
+std::shared_ptr<nn::Module> own_net(const Job& job, const TrainOptions& options) {
+  if (!options.make_net) return options.net;
+  manual_seed(job.train.seed);
+  auto made = options.make_net();
+  check(made != nullptr, "[train] expected a function that makes a network, got one that returned none");
+  return made;
+}
 
 std::optional<TrainResult> trained_beyond(const Job& job) {
   if (job.train.resume != Resume::automatic) return std::nullopt;

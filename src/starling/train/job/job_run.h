@@ -29,6 +29,9 @@ struct TrainOptions {
   // Network of the program's own, trained in place of the job's `model`, and callbacks beside the job's. Both belong to
   // one rank: several workers of one process are threads of its steps, which only allreduce can be.
   std::shared_ptr<nn::Module> net{};
+  // Makes such a network; called by every rank, worker, leader and server, each on its own thread, whose random numbers
+  // begin with the job's seed. All of them get equal ones. With callbacks it is called once, as if `net` were given.
+  std::function<std::shared_ptr<nn::Module>()> make_net{};
   std::vector<CallbackPtr> callbacks{};
 };
 
@@ -45,6 +48,9 @@ struct TrainResult {
   std::string model_error{};      // why saving the model failed
   bool leads = true;              // the process that writes the files and prints
 };
+
+// The program's own network for one rank; null: the job's model.
+std::shared_ptr<nn::Module> own_net(const Job& job, const TrainOptions& options);
 
 // Runs a job to its end with compiled steps over the global batch. The workers are threads of this process, or the
 // processes of a distributed launch, which all call this. Evaluates after each epoch; saves checkpoints then, every

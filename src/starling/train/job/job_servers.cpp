@@ -328,6 +328,7 @@ class ServedProcess {
     WorkerSetup setup = worker_setup(job_, meeting_, rank(), threads(), group_comms());
     setup.buffers = std::move(buffers);
     setup.stepped = others_.stepped;
+    setup.make_net = options_.make_net;
     run_worker(job_, data, setup);
   }
 
@@ -362,7 +363,7 @@ class ServedProcess {
 
   // Ends with the leader, however that ends.
   TrainResult serve() {
-    const PreparedJob prepared = prepare_job(job_, load());
+    const PreparedJob prepared = prepare_job(job_, load(), own_net(job_, options_));
     const auto optimizer = make_optimizer(prepared.job, *prepared.net);
     dist::TrainedState state{.rule = optimizer.get()};
     for (auto& [name, tensor] : prepared.net->named_parameters()) state.weights.push_back({name, tensor});
@@ -447,6 +448,7 @@ TrainResult train_with_servers(const Job& job, const TrainOptions& options) {
     try {
       WorkerSetup setup = worker_setup(job, meeting, worker, threads, comms[static_cast<std::size_t>(worker)]);
       if (worker == 0) setup.buffers = buffers;
+      setup.make_net = options.make_net;
       run_worker(job, data, setup);
     } catch (...) {
       errors[static_cast<std::size_t>(worker)] = std::current_exception();

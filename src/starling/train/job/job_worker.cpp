@@ -1,12 +1,13 @@
 #include "starling/train/job/job_worker.h"
 
+#include "starling/train/job/job_run.h"
 #include "starling/train/job/job_trainer.h"
 #include "starling/train/loop/trainer.h"
 
 namespace starling::train {
 
 void train_worker(const Job& job, JobData data, const WorkerSetup& setup) {
-  const PreparedJob prepared = prepare_job(job, std::move(data));
+  const PreparedJob prepared = prepare_job(job, std::move(data), own_net(job, {.make_net = setup.make_net}));
   const auto optimizer = make_optimizer(prepared.job, *prepared.net);
   TrainerOptions how = step_options(prepared);
   how.threads = setup.threads;

@@ -18,7 +18,8 @@ struct WorkerSetup {
   std::shared_ptr<LeaderLine> line{};
   std::shared_ptr<SharedBuffers> buffers{};  // of the first worker; else null
   int threads = 0;
-  std::function<void(std::int64_t step)> stepped{};  // may be null
+  std::function<void(std::int64_t step)> stepped{};         // may be null
+  std::function<std::shared_ptr<nn::Module>()> make_net{};  // of the program's own; null: the job's model
 };
 
 // Trains on what the leader hands out, until it ends the run.
