@@ -51,7 +51,8 @@ struct World {
   bool leads() const { return info.rank == 0; }  // the rank that writes files and prints
 
   // Communicator of some of the ranks, who all call this with the same name: independent of the world's, so that what
-  // breaks one does not break the other, and unsupervised. `place` is that among them. Collective.
+  // breaks one does not break the other, and unsupervised: a call there lasts as long as options.deadline. `place` is
+  // that among them. Collective.
   std::shared_ptr<Comm> part(const dist::RankInfo& place, const std::string& name, const WorldOptions& options) const;
 
   // Reports this rank's step to `starling launch`, for its message should the rank die. Cheap enough for every step:
