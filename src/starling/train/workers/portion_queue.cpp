@@ -97,7 +97,8 @@ PortionAnswer PortionQueue::next(int worker) {
   const std::scoped_lock lock(mutex_);
   Worker& own = workers_.at(static_cast<std::size_t>(worker));
   if (ended_) return {.kind = PortionAnswer::Kind::end};  // also to a loader that reads ahead of a worker that has left
-  own.gone = false;                                       // one that was taken for lost is back
+  if (own.retiring) return {};
+  own.gone = false;  // one that was taken for lost is back
   if (!opened_) return {};
   const bool again = !returned_.empty();
   auto number = choose(worker);
@@ -164,10 +165,14 @@ void PortionQueue::done(int worker, const PortionNote& note) {
   changed_.notify_all();
 }
 
+// One that has not joined has nothing to settle. In turn it is waited for, as its part of every step is.
+bool PortionQueue::has_settled(const Worker& one) const {
+  return one.gone || one.settled == pauses_ || (!one.joined && !options_.in_turn);
+}
+
 bool PortionQueue::all_settled() const {
   return outstanding_.empty() && returned_.empty() &&
-         std::all_of(workers_.begin(), workers_.end(),
-                     [&](const Worker& one) { return one.gone || one.settled == pauses_; });
+         std::all_of(workers_.begin(), workers_.end(), [&](const Worker& one) { return has_settled(one); });
 }
 
 bool PortionQueue::pause(std::chrono::milliseconds wait) {
@@ -218,7 +223,7 @@ void PortionQueue::lose(int worker, const std::string& why) {
     const std::scoped_lock lock(mutex_);
     Worker& own = workers_.at(static_cast<std::size_t>(worker));
     if (own.gone) return;
-    own.gone = own.was_lost = true;
+    own.gone = own.was_lost = own.retiring = true;
     for (auto one = outstanding_.begin(); one != outstanding_.end();) {
       if (one->second.erase(worker) == 0 || !one->second.empty()) {
         ++one;
@@ -235,6 +240,11 @@ void PortionQueue::lose(int worker, const std::string& why) {
   changed_.notify_all();
 }
 
+void PortionQueue::retired(int worker) {
+  const std::scoped_lock lock(mutex_);
+  workers_.at(static_cast<std::size_t>(worker)).retiring = false;
+}
+
 std::vector<PortionQueue::Lost> PortionQueue::take_lost() {
   const std::scoped_lock lock(mutex_);
   return std::exchange(lost_, {});
@@ -243,6 +253,12 @@ std::vector<PortionQueue::Lost> PortionQueue::take_lost() {
 int PortionQueue::alive() const {
   const std::scoped_lock lock(mutex_);
   return static_cast<int>(std::count_if(workers_.begin(), workers_.end(), [](const Worker& one) { return !one.gone; }));
+}
+
+int PortionQueue::first() const {
+  const std::scoped_lock lock(mutex_);
+  const auto found = std::find_if(workers_.begin(), workers_.end(), [](const Worker& one) { return !one.gone; });
+  return found == workers_.end() ? -1 : static_cast<int>(found - workers_.begin());
 }
 
 std::int64_t PortionQueue::done_count() const {
@@ -260,7 +276,7 @@ std::vector<int> PortionQueue::busy() const {
   std::set<int> who;
   for (const auto& [portion, workers] : outstanding_) who.insert(workers.begin(), workers.end());
   for (std::size_t w = 0; w < workers_.size(); ++w) {
-    if (pausing_ && !workers_[w].gone && workers_[w].settled != pauses_) who.insert(static_cast<int>(w));
+    if (pausing_ && !has_settled(workers_[w])) who.insert(static_cast<int>(w));
   }
   return {who.begin(), who.end()};
 }

@@ -101,6 +101,9 @@ class PortionQueue {
   void leave(int worker, std::string counters);
   // The worker will not come again: its portions go to others.
   void lose(int worker, const std::string& why);
+  // The servers know of the loss. Before that the worker gets no portion: a retirement that comes after its first push
+  // would let the others go on without it.
+  void retired(int worker);
 
   struct Lost {
     int worker = 0;
@@ -108,6 +111,7 @@ class PortionQueue {
   };
   std::vector<Lost> take_lost();  // workers lost since the last call
   int alive() const;
+  int first() const;  // worker that is not gone; -1: none is left
   std::int64_t done_count() const;
   std::int64_t moves() const;     // portions handed out and done so far: grows while any worker works
   std::vector<int> busy() const;  // workers that have portions to do or are still to pause, ascending
@@ -122,6 +126,7 @@ class PortionQueue {
     bool joined = false;
     bool gone = false;
     bool was_lost = false;     // and has had no portion since
+    bool retiring = false;     // was lost, and the servers do not know yet
     std::int64_t next = 0;     // in turn: its next portion
     std::int64_t paused = 0;   // number of the last pause it was told of
     std::int64_t settled = 0;  // and of the last one it has settled for
@@ -135,6 +140,7 @@ class PortionQueue {
   std::optional<std::int64_t> choose_duplicate(int worker) const;
   std::optional<std::int64_t> choose_in_turn(int worker);
   void leave_out_lost();
+  bool has_settled(const Worker& one) const;
   bool all_settled() const;
   PortionStep& count(std::int64_t portion);
   void close_steps();
