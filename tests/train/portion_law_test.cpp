@@ -45,7 +45,7 @@ class Counting {
   }
 
   void take(const PortionAnswer& answer, PortionQueue& queue) {
-    if (way_.tells_portions) strategy_->take_portion(answer.portion, answer.alone != 0);
+    if (way_.tells_portions) strategy_->take_portion(answer.portion, answer.alone != 0, answer.pauses);
     acknowledge(queue);
     portion_ = answer.portion;
     strategy_->before_step(steps_);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 namespace starling::train {
 namespace {
 
@@ -169,6 +171,123 @@ TEST(PortionQueue, APauseEndsWithAStepAndWithAllSettled) {
     q.queue.resume();
     EXPECT_EQ(q.queue.next(1).kind, Kind::portion);
   }
+}
+
+// Worker 0 is told to pause at the end of what is allowed; worker 1 comes there when more is.
+TEST(PortionQueue, InTurnAllPauseBeforeTheSameSteps) {
+  Queue q({.workers = 2, .in_turn = true});
+  q.queue.allow(4);
+  EXPECT_EQ(q.take(0), 0);
+  EXPECT_EQ(q.take(0), 2);
+  EXPECT_EQ(q.queue.next(0).kind, Kind::pause);
+  EXPECT_EQ(q.take(1), 1);
+  q.queue.allow(8);
+  EXPECT_EQ(q.take(1), 3);
+  EXPECT_EQ(q.queue.next(1).kind, Kind::pause) << "as worker 0 before this step";
+  for (const int worker : {1, 0}) {
+    const PortionAnswer answer = q.queue.next(worker);
+    EXPECT_EQ(answer.portion, 4 + worker);
+    EXPECT_EQ(answer.pauses, 1);
+  }
+}
+
+// Three workers ask, make and settle in any order, while the leader allows more, pauses and goes on. Each pause ends,
+// and all have made the same steps and paused before the same ones then.
+TEST(PortionQueue, InTurnAllPauseBeforeTheSameStepsInAnyOrder) {
+  constexpr int kWorkers = 3;
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    std::mt19937 random(seed);
+    Queue q({.workers = kWorkers, .in_turn = true});
+    std::int64_t allowed = 0;
+    q.queue.allow(0);
+    std::vector<std::vector<std::int64_t>> told(kWorkers), steps(kWorkers);  // -1: to pause; to do, and all steps told
+    const auto ask = [&](std::size_t w) {
+      const PortionAnswer answer = q.queue.next(static_cast<int>(w));
+      if (answer.kind == Kind::later) return;
+      told[w].push_back(answer.portion);
+      steps[w].push_back(answer.kind == Kind::portion ? answer.portion / kWorkers : -1);
+    };
+    const auto work = [&](std::size_t w) {
+      if (told[w].empty()) return;
+      const std::int64_t first = told[w].front();
+      told[w].erase(told[w].begin());
+      first < 0 ? q.queue.settled(static_cast<int>(w)) : q.queue.done(static_cast<int>(w), done(first));
+    };
+    for (int pause = 0; pause < 6; ++pause) {
+      for (int turn = 0; turn < 40; ++turn) {
+        if (random() % 8 == 0) q.queue.allow(kWorkers * (allowed += static_cast<std::int64_t>(random() % 3)));
+        const std::size_t w = random() % kWorkers;
+        random() % 2 == 0 ? ask(w) : work(w);
+      }
+      int turns = 0;
+      for (; !q.queue.pause(0ms) && turns < 100; ++turns) {
+        for (int i = 0; i < 10; ++i) {
+          const std::size_t w = random() % kWorkers;
+          random() % 2 == 0 ? ask(w) : work(w);
+        }
+      }
+      ASSERT_LT(turns, 100) << "seed " << seed << ": still at work " << ::testing::PrintToString(q.queue.busy());
+      ASSERT_EQ(steps[1], steps[0]) << "seed " << seed;
+      ASSERT_EQ(steps[2], steps[0]) << "seed " << seed;
+      ASSERT_EQ(q.queue.done_count() % kWorkers, 0);
+      q.queue.resume();
+    }
+  }
+}
+
+// A worker that was lost meanwhile hears of all pauses at once, and how many there were.
+TEST(PortionQueue, InTurnAWorkerThatComesBackHearsHowManyPausesThereWere) {
+  Queue q({.workers = 2, .in_turn = true});
+  q.queue.lose(1, "killed");
+  q.queue.retired(1);
+  for (std::int64_t step = 0; step < 3; ++step) {
+    q.queue.allow(2 * (step + 1));
+    q.queue.done(0, done(q.take(0)));
+    EXPECT_EQ(q.queue.next(0).kind, Kind::pause);
+  }
+  q.queue.allow(100);
+  EXPECT_EQ(q.queue.next(1).kind, Kind::pause);
+  const PortionAnswer answer = q.queue.next(1);
+  EXPECT_EQ(answer.portion, 7);
+  EXPECT_EQ(answer.pauses, 3);
+}
+
+// The loader of a worker has heard of the second pause before the worker has settled for the first.
+TEST(PortionQueue, AWorkerThatSettlesLateHasNotSettledForALaterPause) {
+  Queue q({.workers = 1});
+  q.queue.allow(1);
+  const std::int64_t first = q.take(0);
+  EXPECT_EQ(q.queue.next(0).kind, Kind::pause);
+  q.queue.allow(2);
+  const std::int64_t second = q.take(0);
+  EXPECT_EQ(q.queue.next(0).kind, Kind::pause);
+  q.queue.done(0, done(first));
+  q.queue.settled(0);
+  q.queue.done(0, done(second));
+  EXPECT_FALSE(q.queue.pause(0ms)) << "what it kept back of the second portion is still to come";
+  q.queue.settled(0);
+  EXPECT_TRUE(q.queue.pause(0ms));
+}
+
+// Worker 0 has paused before a step that worker 1 has made meanwhile.
+TEST(PortionQueue, InTurnAPauseWaitsForAWorkerThatOwesAStep) {
+  Queue q({.workers = 2, .in_turn = true});
+  q.queue.allow(2);
+  for (const int worker : {0, 1}) {
+    q.queue.done(worker, done(q.take(worker)));
+    EXPECT_EQ(q.queue.next(worker).kind, Kind::pause);
+    q.queue.settled(worker);
+  }
+  q.queue.allow(4);
+  q.queue.done(1, done(q.take(1)));
+  EXPECT_FALSE(q.queue.pause(0ms));
+  EXPECT_EQ(q.queue.next(1).kind, Kind::pause);
+  q.queue.settled(1);
+  EXPECT_FALSE(q.queue.pause(0ms)) << "worker 0 owes its part of the second step";
+  q.queue.done(0, done(q.take(0)));
+  EXPECT_EQ(q.queue.next(0).kind, Kind::pause);
+  q.queue.settled(0);
+  EXPECT_TRUE(q.queue.pause(0ms));
 }
 
 TEST(PortionQueue, WarmsUpWithOneWorkerAlone) {

@@ -112,7 +112,7 @@ std::optional<std::int64_t> DirectLine::next(const std::atomic<bool>& stop) {
       reasons_.push_back(answer.kind);
       return std::nullopt;
     }
-    terms_[answer.portion] = {answer.lr, answer.clock, answer.alone != 0};
+    terms_[answer.portion] = {answer.lr, answer.clock, answer.alone != 0, answer.pauses};
     return answer.portion;
   }
   return std::nullopt;

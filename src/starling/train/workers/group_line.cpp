@@ -65,7 +65,7 @@ std::optional<std::int64_t> GroupLine::next(const std::atomic<bool>& stop) {
     }
     const std::scoped_lock lock(mutex_);
     if (answer.kind == PortionAnswer::Kind::portion) {
-      terms_[answer.portion] = {answer.lr, answer.clock, answer.alone != 0};
+      terms_[answer.portion] = {answer.lr, answer.clock, answer.alone != 0, answer.pauses};
       return answer.portion * members() + member();
     }
     ended_ = answer.kind == PortionAnswer::Kind::end;

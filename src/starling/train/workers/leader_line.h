@@ -18,8 +18,9 @@ class LeaderLine : public data::Portions {
 
   struct Terms {
     double lr = 0;
-    std::int64_t clock = 0;  // steps of the worker that had made most of them
-    bool alone = false;      // true: the portion is pushed by itself
+    std::int64_t clock = 0;   // steps of the worker that had made most of them
+    bool alone = false;       // true: the portion is pushed by itself
+    std::int64_t pauses = 0;  // in turn: before the portion's step
   };
   // Number of a portion that next() gave, as the leader knows it.
   virtual std::int64_t told_as(std::int64_t portion) const { return portion; }

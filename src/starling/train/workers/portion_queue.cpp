@@ -1,6 +1,7 @@
 #include "starling/train/workers/portion_queue.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "starling/base/error.h"
 
@@ -21,7 +22,12 @@ void PortionQueue::open(const Opening& opening) {
     steps_.clear();
     open_.clear();
     closed_ = 0;
-    for (std::size_t w = 0; w < workers_.size(); ++w) workers_[w].next = static_cast<std::int64_t>(w);
+    pause_steps_.clear();
+    for (std::size_t w = 0; w < workers_.size(); ++w) {
+      workers_[w].next = static_cast<std::int64_t>(w);
+      workers_[w].pauses = 0;
+      workers_[w].told_at = -1;
+    }
     opened_ = true;
     pausing_ = false;
   }
@@ -41,24 +47,33 @@ std::optional<PortionStep> PortionQueue::take_step(std::chrono::milliseconds wai
   return step;
 }
 
-// The next portion of the worker's own. While pausing: only up to the step that the foremost has begun, so that all
-// workers end with the same one.
+// In turn: steps that the foremost worker has begun.
+std::int64_t PortionQueue::foremost() const {
+  std::int64_t most = 0;
+  for (const Worker& one : workers_) most = std::max(most, step_of(one));
+  return most;
+}
+
+// In turn: there is a portion of the worker's own. While pausing: only up to the step that the foremost has begun, so
+// that all workers end with the same one.
+bool PortionQueue::has_own(const Worker& own) const {
+  return own.next < end() && !(pausing_ && step_of(own) >= foremost());
+}
+
 std::optional<std::int64_t> PortionQueue::choose_in_turn(int worker) {
-  std::int64_t foremost = 0;
-  for (const Worker& one : workers_) foremost = std::max(foremost, one.next / options_.workers);
-  std::int64_t& next = workers_[static_cast<std::size_t>(worker)].next;
-  if (next >= end() || (pausing_ && next / options_.workers >= foremost)) return std::nullopt;
-  next += options_.workers;
-  return next - options_.workers;
+  Worker& own = workers_[static_cast<std::size_t>(worker)];
+  if (!has_own(own)) return std::nullopt;
+  own.next += options_.workers;
+  return own.next - options_.workers;
 }
 
 // In turn: parts of lost workers in steps that all others have begun are done, by nobody.
 void PortionQueue::leave_out_lost() {
   if (!options_.in_turn) return;
   std::int64_t begun = end() / options_.workers;  // steps
-  for (const Worker& one : workers_) begun = one.gone ? begun : std::min(begun, one.next / options_.workers);
+  for (const Worker& one : workers_) begun = one.gone ? begun : std::min(begun, step_of(one));
   for (Worker& one : workers_) {
-    for (; one.gone && one.next / options_.workers < begun; one.next += options_.workers) count(one.next);
+    for (; one.gone && step_of(one) < begun; one.next += options_.workers) count(one.next);
   }
 }
 
@@ -88,9 +103,55 @@ std::optional<std::int64_t> PortionQueue::choose_duplicate(int worker) const {
 
 bool PortionQueue::join(int worker) {
   const std::scoped_lock lock(mutex_);
-  workers_.at(static_cast<std::size_t>(worker)).joined = !ended_;
+  Worker& own = workers_.at(static_cast<std::size_t>(worker));
+  own.joined = !ended_;
+  own.unsettled = 0;
   if (ended_) changed_.notify_all();
   return !ended_;
+}
+
+// In turn: another worker was told to pause before the step that this one makes next. It cannot be a later one, as
+// workers are told so only where none has a portion of that step yet.
+bool PortionQueue::owes_pause(Worker& own) const {
+  bool owes = false;
+  for (; own.pauses < pause_steps_.size() && pause_steps_[own.pauses] <= step_of(own); ++own.pauses) owes = true;
+  return owes;
+}
+
+PortionAnswer PortionQueue::portion(int worker, std::int64_t number, bool again) {
+  Worker& own = workers_[static_cast<std::size_t>(worker)];
+  ++handed_;
+  outstanding_[number].insert(worker);
+  own.idle = false;  // the worker may keep something back again
+  const double lr = opening_.rate ? opening_.rate(number / pieces()) : 0;
+  // In turn the step is the clock: the foremost worker's would leave out clocks that the others wait for.
+  const std::int64_t clock = options_.in_turn ? number / options_.workers : clock_;
+  return {.kind = PortionAnswer::Kind::portion,
+          .portion = number,
+          .lr = lr,
+          .clock = clock,
+          .alone = std::exchange(own.was_lost, false) || again ? 1 : 0,
+          .pauses = static_cast<std::int64_t>(own.pauses)};
+}
+
+PortionAnswer PortionQueue::tell_pause(Worker& own) const {
+  ++own.unsettled;
+  own.told_at = step_of(own);
+  return {.kind = PortionAnswer::Kind::pause};
+}
+
+// There is no portion for the worker. It is told so once, in turn also if it has paused here because others did.
+PortionAnswer PortionQueue::pause_of(Worker& own) {
+  if (std::exchange(own.idle, true)) return {};
+  if (!options_.in_turn) return tell_pause(own);
+  const std::int64_t step = step_of(own);
+  if (own.told_at == step) {
+    changed_.notify_all();
+    return {};
+  }
+  pause_steps_.push_back(step);
+  own.pauses = pause_steps_.size();
+  return tell_pause(own);
 }
 
 PortionAnswer PortionQueue::next(int worker) {
@@ -100,25 +161,14 @@ PortionAnswer PortionQueue::next(int worker) {
   if (own.retiring) return {};
   own.gone = false;  // one that was taken for lost is back
   if (!opened_) return {};
+  if (options_.in_turn && owes_pause(own)) {
+    own.idle = !has_own(own);
+    return tell_pause(own);
+  }
   const bool again = !returned_.empty();
   auto number = choose(worker);
   if (!number && options_.duplicate && !pausing_ && (number = choose_duplicate(worker))) ++duplicated_;
-  if (number) {
-    ++handed_;
-    outstanding_[*number].insert(worker);
-    own.paused = own.settled = std::min(own.paused, pauses_ - 1);  // the worker may keep something back again
-    const double lr = opening_.rate ? opening_.rate(*number / pieces()) : 0;
-    // In turn the step is the clock: the foremost worker's would leave out clocks that the others wait for.
-    const std::int64_t clock = options_.in_turn ? *number / options_.workers : clock_;
-    return {.kind = PortionAnswer::Kind::portion,
-            .portion = *number,
-            .lr = lr,
-            .clock = clock,
-            .alone = std::exchange(own.was_lost, false) || again ? 1 : 0};
-  }
-  if (own.paused == pauses_) return {};
-  own.paused = pauses_;
-  return {.kind = PortionAnswer::Kind::pause};
+  return number ? portion(worker, *number, again) : pause_of(own);
 }
 
 // Counts a portion as done; the sums that it belongs to.
@@ -165,19 +215,20 @@ void PortionQueue::done(int worker, const PortionNote& note) {
   changed_.notify_all();
 }
 
-// One that has not joined has nothing to settle. In turn it is waited for, as its part of every step is.
-bool PortionQueue::has_settled(const Worker& one) const {
-  return one.gone || one.settled == pauses_ || (!one.joined && !options_.in_turn);
+// One that has not joined has nothing to settle; in turn it is waited for, as its part of every step is. In turn one
+// that was told so before others have begun another step still owes its part of that.
+bool PortionQueue::settled(const Worker& one) const {
+  if (one.gone || (!one.joined && !options_.in_turn)) return true;
+  return one.idle && one.unsettled == 0 && (!options_.in_turn || step_of(one) >= foremost());
 }
 
 bool PortionQueue::all_settled() const {
   return outstanding_.empty() && returned_.empty() &&
-         std::all_of(workers_.begin(), workers_.end(), [&](const Worker& one) { return has_settled(one); });
+         std::all_of(workers_.begin(), workers_.end(), [this](const Worker& one) { return settled(one); });
 }
 
 bool PortionQueue::pause(std::chrono::milliseconds wait) {
   std::unique_lock lock(mutex_);
-  if (!pausing_) ++pauses_;
   pausing_ = true;
   return changed_.wait_for(lock, wait, [&] { return all_settled(); });
 }
@@ -203,7 +254,7 @@ void PortionQueue::settled(int worker) {
   {
     const std::scoped_lock lock(mutex_);
     Worker& own = workers_.at(static_cast<std::size_t>(worker));
-    own.settled = own.paused;
+    own.unsettled = std::max<std::int64_t>(0, own.unsettled - 1);
   }
   changed_.notify_all();
 }
@@ -224,6 +275,7 @@ void PortionQueue::lose(int worker, const std::string& why) {
     Worker& own = workers_.at(static_cast<std::size_t>(worker));
     if (own.gone) return;
     own.gone = own.was_lost = own.retiring = true;
+    own.idle = false;
     for (auto one = outstanding_.begin(); one != outstanding_.end();) {
       if (one->second.erase(worker) == 0 || !one->second.empty()) {
         ++one;
@@ -276,7 +328,7 @@ std::vector<int> PortionQueue::busy() const {
   std::set<int> who;
   for (const auto& [portion, workers] : outstanding_) who.insert(workers.begin(), workers.end());
   for (std::size_t w = 0; w < workers_.size(); ++w) {
-    if (pausing_ && !has_settled(workers_[w])) who.insert(static_cast<int>(w));
+    if (pausing_ && !settled(workers_[w])) who.insert(static_cast<int>(w));
   }
   return {who.begin(), who.end()};
 }

@@ -27,9 +27,10 @@ struct PortionAnswer {
   };
   Kind kind = Kind::later;
   std::int64_t portion = -1;
-  double lr = 0;           // learning rate of the portion's step
-  std::int64_t clock = 0;  // steps of the worker that has made most of them
-  std::int64_t alone = 0;  // 1: it may have been pushed before, or what the worker kept back may: push it by itself
+  double lr = 0;            // learning rate of the portion's step
+  std::int64_t clock = 0;   // steps of the worker that has made most of them
+  std::int64_t alone = 0;   // 1: it may have been pushed before, or what the worker kept back may: push it by itself
+  std::int64_t pauses = 0;  // in turn: pauses before the portion's step, the same ones for every worker
 };
 
 // Report of a worker on a portion whose update the servers have. Sent as raw bytes, so plain data.
@@ -56,7 +57,8 @@ struct PortionStep {
 
 // Portions of a run's data, handed out to whoever asks. A step of the run is complete when as many portions as a batch
 // has pieces have been done since the last one, whichever they are, so that a worker which stops holds up none but its
-// own. A portion that a lost worker had is given to another; in turn, its part of every step is left out. Thread-safe.
+// own. A portion that a lost worker had is given to another; in turn, its part of every step is left out. Workers in
+// turn are told to pause before the same steps: what settles them may be a clock that all have to make. Thread-safe.
 class PortionQueue {
  public:
   struct Options {
@@ -125,22 +127,31 @@ class PortionQueue {
   struct Worker {
     bool joined = false;
     bool gone = false;
-    bool was_lost = false;     // and has had no portion since
-    bool retiring = false;     // was lost, and the servers do not know yet
-    std::int64_t next = 0;     // in turn: its next portion
-    std::int64_t paused = 0;   // number of the last pause it was told of
-    std::int64_t settled = 0;  // and of the last one it has settled for
+    bool was_lost = false;       // and has had no portion since
+    bool retiring = false;       // was lost, and the servers do not know yet
+    bool idle = false;           // was told to pause because there is no portion for it, and has had none since
+    std::int64_t next = 0;       // in turn: its next portion
+    std::size_t pauses = 0;      // in turn: of pause_steps_, those it was told of
+    std::int64_t told_at = -1;   // in turn: the step before which it was told last
+    std::int64_t unsettled = 0;  // pauses it was told of and has not settled for
     RankStats stats{};
     std::string counters{};
   };
 
   std::int64_t end() const { return std::min(opening_.limit, allowed_); }
   std::int64_t pieces() const { return opening_.grid.pieces(); }
+  std::int64_t step_of(const Worker& one) const { return one.next / options_.workers; }  // in turn: that it makes next
+  PortionAnswer portion(int worker, std::int64_t number, bool again);
+  PortionAnswer pause_of(Worker& own);
+  PortionAnswer tell_pause(Worker& own) const;
+  bool has_own(const Worker& own) const;
+  bool owes_pause(Worker& own) const;
   std::optional<std::int64_t> choose(int worker);
   std::optional<std::int64_t> choose_duplicate(int worker) const;
   std::optional<std::int64_t> choose_in_turn(int worker);
   void leave_out_lost();
-  bool has_settled(const Worker& one) const;
+  std::int64_t foremost() const;
+  bool settled(const Worker& one) const;
   bool all_settled() const;
   PortionStep& count(std::int64_t portion);
   void close_steps();
@@ -151,9 +162,10 @@ class PortionQueue {
   bool opened_ = false, ended_ = false, pausing_ = false;
   Opening opening_;
   std::int64_t allowed_ = 0;
-  std::int64_t next_ = 0, done_ = 0, pauses_ = 1, clock_ = 0, repeated_ = 0, handed_ = 0, duplicated_ = 0;
+  std::int64_t next_ = 0, done_ = 0, clock_ = 0, repeated_ = 0, handed_ = 0, duplicated_ = 0;
   std::map<std::int64_t, std::set<int>> outstanding_;  // portion: workers
   std::deque<std::int64_t> returned_;                  // portions of lost workers
+  std::vector<std::int64_t> pause_steps_;              // in turn: steps before which workers pause, ascending
   struct Open {
     PortionStep sum{};
     int portions = 0;

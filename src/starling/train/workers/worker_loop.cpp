@@ -70,8 +70,8 @@ class WorkerLoop {
   bool wanted(const Batch& batch) { return !parts_.strategy.rule().procedure || parts_.line.wanted(batch.portion); }
 
   void portion(const Batch& batch) {
-    const auto [lr, clock, alone] = parts_.line.terms(batch.portion);
-    parts_.strategy.take_portion(parts_.line.told_as(batch.portion), alone);
+    const auto [lr, clock, alone, pauses] = parts_.line.terms(batch.portion);
+    parts_.strategy.take_portion(parts_.line.told_as(batch.portion), alone, pauses);
     acknowledge();
     clock_ = std::max(clock_, was_idle_ || alone ? clock : 0);  // others do not wait for a worker that comes back
     was_idle_ = false;

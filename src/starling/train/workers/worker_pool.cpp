@@ -50,11 +50,19 @@ WorkerPool::~WorkerPool() { close(); }
 
 void WorkerPool::close() {
   if (std::exchange(closed_, true)) return;
-  say_farewell();
   try {
+    let_go();
+    say_farewell();
     if (model_) model_->stop();
   } catch (const std::exception&) {  // servers that are gone need not be told
+    say_farewell();
   }
+}
+
+// A worker in turn may wait for a clock of another one that has heard of the end already.
+void WorkerPool::let_go() {
+  queue_.finish();
+  for (int worker = 0; model_ && !stopped() && worker < options_.workers; ++worker) model_->retire(worker);
 }
 
 void WorkerPool::say_farewell() {

@@ -94,6 +94,7 @@ class WorkerPool {
   std::optional<Step> iterate(const std::function<bool()>& leave);
   void notice_losses();
   bool stopped() const { return options_.stop && options_.stop(); }
+  void let_go();
   void say_farewell();
 
   WorkerPoolOptions options_;

@@ -231,7 +231,7 @@ TEST(PsCodedWorkers, PushWhatMayBeDroppedAsItIs) {
   std::vector<double> given;
   for (int s = 0; s < 4; ++s) {
     const bool repeated = s == 2;
-    run[0].take_portion(repeated ? 1 : s, repeated);
+    run[0].take_portion(repeated ? 1 : s, repeated, 0);
     if (!repeated) add_to(given, drawn_values(s));
     run.step(0, drawn_values(s));
   }

@@ -60,7 +60,7 @@ void expect_waited_for_again(bool alone) {
   const Tensor one = full({64}, 1.0), into = empty({64}), other = empty({64});
   const auto step = [&](std::int64_t clock) { return fast->push_pull(0, one, into, {.clock = clock}); };
   for (int clock = 0; clock < 4; ++clock) fast->wait(step(clock));
-  (*late).take_portion(3, alone);
+  (*late).take_portion(3, alone, 0);
   (*late).before_step(4);
   fast->wait(step(4));
   const auto blocked = step(5);

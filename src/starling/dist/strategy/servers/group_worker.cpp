@@ -27,8 +27,8 @@ void GroupWorker::begin(const TrainedState& state) {
   if (server_) server_->begin(state);
 }
 
-void GroupWorker::take_portion(std::int64_t portion, bool alone) {
-  if (server_) server_->take_portion(portion, alone);
+void GroupWorker::take_portion(std::int64_t portion, bool alone, std::int64_t pauses) {
+  if (server_) server_->take_portion(portion, alone, pauses);
 }
 
 void GroupWorker::before_step(std::int64_t step) {

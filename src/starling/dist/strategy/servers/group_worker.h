@@ -15,7 +15,7 @@ class GroupWorker final : public ServedStrategy {
               std::string name, const ServerRule& rule);
 
   const ServerRule& rule() const override { return rule_; }
-  void take_portion(std::int64_t portion, bool alone) override;
+  void take_portion(std::int64_t portion, bool alone, std::int64_t pauses) override;
   bool keeps_back() const override { return server_ && server_->keeps_back(); }
 
   std::string name() const override { return kind_; }

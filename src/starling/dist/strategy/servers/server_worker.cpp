@@ -203,9 +203,10 @@ void ServerWorker::descend(const Layer& layer, const Tensor& gradient) const {
   scale_add(weight.dtype(), weight.numel(), -optimizer_->lr() * layer.lr_scale, gradient.raw(), 1, weight.raw());
 }
 
-void ServerWorker::take_portion(std::int64_t portion, bool alone) {
+void ServerWorker::take_portion(std::int64_t portion, bool alone, std::int64_t pauses) {
   portion_ = portion;
   if (rule_.procedure) return;
+  if (rule_.in_turn && coded_) settlings_ = pauses;  // one that was taken for lost has missed some
   alone_ = alone;  // first: servers may drop the push of what was kept, so the codec must leave nothing behind
   if (alone && push_kept(std::max<std::int64_t>(clock_, 0))) ++pushes_;
   if (alone) aside_ = true;  // a worker taken for lost tells the servers that it is back

@@ -22,7 +22,7 @@ class ServerWorker final : public ServedStrategy {
   const ServerRule& rule() const override { return rule_; }
   ps::Client& client() const { return *client_; }
 
-  void take_portion(std::int64_t portion, bool alone) override;
+  void take_portion(std::int64_t portion, bool alone, std::int64_t pauses) override;
   bool keeps_back() const override;
 
   std::string name() const override;
