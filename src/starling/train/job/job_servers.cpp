@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <exception>
 #include <map>
+#include <memory>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -338,16 +339,16 @@ class ServedProcess {
     });
     meet_backups("");
     meet(pool->address());
-    std::optional<WorkerSetup> own;
+    std::unique_ptr<WorkerSetup> own;
     try {
-      own = setup(buffers);
+      own = std::make_unique<WorkerSetup>(setup(buffers));
     } catch (const std::exception& error) {
       pool->lose(0, error.what());
     }
     const JobData data = load();
     std::thread worker = make_thread(thread_context().inherited(), [&] {
       try {
-        if (own) run_worker(job_, *std::exchange(own, {}), [&] { return data; });
+        if (const auto setup = std::move(own)) run_worker(job_, *setup, [&] { return data; });
       } catch (const std::exception& error) {
         pool->lose(0, error.what());
       }
@@ -456,6 +457,10 @@ TrainResult train_with_servers(const Job& job, const TrainOptions& options) {
       run_worker(job, setup, [&] { return data; });
     } catch (const std::exception& error) {
       pool->lose(worker / meeting.members, error.what());
+      const auto& [work, asks] = comms[static_cast<std::size_t>(worker)];
+      for (const auto& comm : {work, asks}) {
+        if (comm) comm->abort(error.what());  // the others of its group may wait for it
+      }
     }
   };
   for (int worker = 0; worker < meeting.workers; ++worker)
