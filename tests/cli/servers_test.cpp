@@ -6,6 +6,7 @@
 #include "cli/launched.h"
 #include "starling/dist/comm/transport/mpi_comm.h"
 #include "starling/dist/ps/wire.h"
+#include "starling/train/checkpoint/checkpoint.h"
 
 namespace starling::testing {
 namespace {
@@ -163,6 +164,61 @@ TEST_F(CliServers, AKilledMemberEndsItsGroupAndNothingElse) {
   EXPECT_EQ(ended.at("steps"), 20 * 4);
   const auto& counters = ended.at("ranks").at(0).at("counters");
   EXPECT_EQ(counters.at("servers.portions").get<double>(), 20 * 4 * 2 * counters.at("servers.keys").get<double>());
+}
+// Statistics of the first group are the model's until it is lost, with a member that is not the leader.
+TEST_F(CliServers, RunningStatisticsGoOnWithTheGroupsThatAreLeft) {
+  const std::string topology = "{worker_groups: 2, workers_per_group: 2, server_groups: 1, servers_per_group: 2}";
+  const std::string set = "--set distribute.servers=0 --set distribute.topology='" + topology +
+                          "' --set distribute.heartbeat=0.2 --set train.epochs=20 --set "
+                          "distribute.slow=[20,20,20,20] --set 'model={layers: [{flatten: {}}, {linear: {out: 16}}, "
+                          "{batch_norm1d: {}}, {linear: {out: 10}}]}'";
+  Launched launched(folder_.path(), "-n 4 " + told("statistics", set));
+  const auto evaluated = [&] { return has(file_text(in("statistics") / "log.jsonl"), "\"eval\""); };
+  ASSERT_TRUE(comes_true(evaluated, 60s)) << launched.log();
+  send(launched.rank(1), SIGKILL);
+  EXPECT_EQ(launched.wait(120s), 0) << launched.log();
+  EXPECT_TRUE(has(launched.log(), "group 0 is lost")) << launched.log();
+  const CheckpointFolder folder(in("statistics") / "checkpoints");
+  const auto steps = folder.steps();
+  ASSERT_GE(steps.size(), 2U);
+  const auto statistics = [&](std::int64_t step) {
+    std::map<std::string, std::vector<double>> found;
+    for (const auto& [name, tensor] : folder.load(step).value().tensors) {
+      if (has(name, "running")) found[name] = tensor.to_vector();
+    }
+    return found;
+  };
+  const auto before = statistics(steps[steps.size() - 2]), after = statistics(steps.back());
+  ASSERT_FALSE(after.empty());
+  for (const auto& [name, values] : after) EXPECT_NE(values, before.at(name)) << name << " has stood still";
+}
+// The leader tells the reason; it would wait for a worker of which it has never heard. (The launcher ends
+// with that worker's code, of a job that cannot be run.)
+TEST_F(CliServers, AWorkerThatCannotLoadItsDataIsLostWithTheReason) {
+  std::filesystem::create_directory(in("other"));
+  std::filesystem::copy_file(in("job.yaml"), in("other") / "job.yaml");
+  const std::string job =
+      "sh -c 'test $STARLING_RANK != 2 || cd other; exec \"$0\" train job.yaml --progress off "
+      "--set data.folder=data --set train.folder=" +
+      in("unread").string() + " --set train.epochs=4'";
+  std::filesystem::create_directory(in("data"));
+  for (const auto& file : std::filesystem::directory_iterator(folder_.path())) {
+    if (file.is_regular_file() && file.path().extension() != ".yaml") std::filesystem::copy(file.path(), in("data"));
+  }
+  const Ran ran = run_shell_in(folder_.path(), "starling launch -n 5 -- " + job + " '" + program_path().string() + "'");
+  EXPECT_TRUE(has(ran.out + ran.err, "worker 2 is lost: ")) << ran.out << ran.err;
+  EXPECT_FALSE(has(ran.out + ran.err, "worker 2 is lost: it has ")) << ran.out << ran.err;
+  EXPECT_EQ(summary("unread").at("steps"), 4 * 4);
+}
+TEST_F(CliServers, ProcessesWithDifferentJobsAreRefusedWithTheFirstDifference) {
+  const std::string job = "sh -c 'exec \"$0\" train " + in("job.yaml").string() +
+                          " --progress off --set train.folder=" + in("differ").string() +
+                          " --set train.seed=$STARLING_RANK'";
+  const Ran ran = run_shell_in(folder_.path(), "starling launch -n 3 -- " + job + " '" + program_path().string() + "'");
+  EXPECT_NE(ran.code, 0);
+  EXPECT_TRUE(
+      has(ran.out + ran.err, "expected the same job on all ranks, got train.seed = 0 on rank 0 and 1 on rank 1"))
+      << ran.out << ran.err;
 }
 TEST_F(CliServers, GroupsOfProcessesEndInTheBitsOfGroupsOfThreads) {
   const std::string set =

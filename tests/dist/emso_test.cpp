@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "dist/strategy_testing.h"
+#include "starling/dist/strategy/grouped.h"
 
 namespace starling::dist {
 namespace {
@@ -70,6 +71,27 @@ TEST(Emso, TellsTheLossThatAMinibatchBeganWith) {
   double loss = 0;
   after_a_step(1, {.inner = 400, .gamma = 0}, &loss);
   EXPECT_NEAR(loss, kCurve / 2 * 4, 1e-12);
+}
+
+// A batch of one row is one rank's: the first step of the other is none, and it gets the same weights.
+TEST(Emso, ARankWhoseFirstStepHasNoRowsTakesTheWeightsOfTheOthers) {
+  std::set<std::string> hashes;
+  const auto make = [](auto comm) { return std::make_shared<Emso>(std::move(comm), EmsoOptions{.inner = 3}); };
+  testing::train_world(make_thread_comms(2), make, 1, 1, {.lr = kLr}, [&](testing::SmallTrainer& trainer) {
+    EXPECT_EQ(testing::counter(*trainer.strategy, "inner_steps"), 3 * trainer.strategy->rows(1).size);
+    hashes.insert(trainer.hash());
+  });
+  EXPECT_EQ(hashes.size(), 1U);
+}
+
+// Groups run programs of their own, which make no inner steps.
+TEST(Emso, RefusesGroupsWhoseStepsAreTheirOwn) {
+  run_ranks(make_thread_comms(1), [&](Comm& comm) {
+    const auto make = [](auto part) { return std::make_shared<Emso>(std::move(part), EmsoOptions{}); };
+    testing::SmallTrainer trainer(
+        std::make_shared<Grouped>(testing::borrowed(comm), Topology{}, AllReduceOptions{}, make), {.lr = kLr});
+    EXPECT_THROW(trainer.step(testing::random_batch(2, 1)), Error);
+  });
 }
 
 // Programs of accumulated batches leave gradients, which several runs would add up.

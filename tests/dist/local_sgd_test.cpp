@@ -42,6 +42,15 @@ TEST(LocalSgd, ControlOuterMomentumIsNotSynchronousSgd) {
   expect_synchronous_sgd(make_thread_comms(3), {.every = 1, .outer_momentum = 0.5}, false);
 }
 
+// Moments that are set to 0 after an average have nothing to be averaged for.
+TEST(LocalSgd, RefusesToAverageMomentsThatItSetsToZero) {
+  run_ranks(make_thread_comms(1), [&](Comm& comm) {
+    EXPECT_THROW(LocalSgd(borrowed(comm), {.average_optimizer = true, .reset_optimizer = true}), Error);
+    EXPECT_NO_THROW(LocalSgd(borrowed(comm), {.average_optimizer = true}));
+    EXPECT_NO_THROW(LocalSgd(borrowed(comm), {.reset_optimizer = true}));
+  });
+}
+
 std::set<std::string> hashes_after(const Comms& comms, int steps, std::int64_t every) {
   std::set<std::string> hashes;
   testing::train_world(comms, local({.every = every}), steps, 6, {.lr = 0.1, .momentum = 0.9},

@@ -46,6 +46,19 @@ TEST_F(RankBody, DISABLED_AddsUp) {
   std::fflush(stdout);
 }
 
+// Without a deadline rank 0 waits for a rank that comes late, among a part of the ranks too.
+TEST_F(RankBody, DISABLED_WaitsInAPart) {
+  if (!is_rank()) GTEST_SKIP();
+  const WorldOptions how{.join_deadline = milliseconds(30'000), .deadline = milliseconds(0)};
+  const World world = join_world({}, how);
+  const auto part = world.part({.rank = world.info.rank, .world = 2}, "pair", how);
+  if (world.info.rank == 1) std::this_thread::sleep_for(milliseconds(300));
+  auto value = static_cast<float>(world.info.rank + 1);
+  part->all_reduce(&value, &value, 1, DType::f32, ReduceOp::sum).wait();
+  fmt::print("sum {} of the part\n", value);
+  std::fflush(stdout);
+}
+
 // Two ranks per emulated host, on one machine.
 TEST_F(RankBody, DISABLED_AddsUpOnTwoHosts) {
   if (!is_rank()) GTEST_SKIP();
@@ -183,6 +196,13 @@ TEST_P(Worlds, OfProcessesAddUp) {
   EXPECT_EQ(launched.end.code, 0) << launched.err;
   for (int rank = 0; rank < 3; ++rank)
     EXPECT_TRUE(contains(launched.out, fmt::format("[{0}] sum 6 over {1} local {0}/3 epoch 0", rank, GetParam())));
+}
+
+TEST_P(Worlds, WithoutADeadlineWaitInAPartForARankThatComesLate) {
+  const auto launched = run("WaitsInAPart", 2, GetParam());
+  EXPECT_EQ(launched.end.code, 0) << launched.err;
+  for (int rank = 0; rank < 2; ++rank)
+    EXPECT_TRUE(contains(launched.out, fmt::format("[{}] sum 3 of the part", rank))) << launched.err;
 }
 
 // Label: waits

@@ -116,6 +116,7 @@ class PortionLaw : public ::testing::Test {
       const auto lose = [&] {
         queue.lose(w, "killed");
         leader->retire(w);
+        queue.retired(w);
       };
       const PortionAnswer answer = queue.next(w);
       if (answer.kind != PortionAnswer::Kind::portion) {

@@ -24,6 +24,7 @@ class Queue {
   explicit Queue(const PortionQueue::Options& options, std::int64_t steps = 100) : queue(options) {
     queue.open(opening(options.workers, steps));
     queue.allow(options.workers * steps);
+    for (int worker = 0; worker < options.workers; ++worker) queue.join(worker);
   }
   std::int64_t take(int worker) {
     const PortionAnswer answer = queue.next(worker);
@@ -75,6 +76,55 @@ TEST(PortionQueue, ALostWorkersPortionGoesToAnotherAndCountsOnce) {
   EXPECT_EQ(q.queue.done_count(), 1);
   EXPECT_EQ(q.queue.repeated(), 1);
   ASSERT_EQ(q.queue.take_lost().size(), 1U);
+}
+
+// The servers retire a lost worker some time after the leader has taken it for lost.
+TEST(PortionQueue, AWorkerThatComesBackGetsNothingBeforeTheServersKnowThatItWasLost) {
+  for (const bool in_turn : {false, true}) {
+    Queue q({.workers = 2, .in_turn = in_turn});
+    q.queue.done(1, done(q.take(1)));
+    q.queue.lose(1, "silent");
+    EXPECT_EQ(q.queue.next(1).kind, Kind::later);
+    EXPECT_EQ(q.queue.alive(), 1) << "it is not back yet";
+    ASSERT_EQ(q.queue.take_lost().size(), 1U);
+    EXPECT_EQ(q.queue.next(1).kind, Kind::later) << "nor do they know when the loss is taken";
+    q.queue.retired(1);
+    const PortionAnswer answer = q.queue.next(1);
+    EXPECT_EQ(answer.kind, Kind::portion);
+    EXPECT_EQ(answer.alone, 1) << "it joins the servers again";
+    EXPECT_EQ(q.queue.alive(), 2);
+  }
+}
+
+TEST(PortionQueue, TheFirstWorkerIsTheFirstThatIsLeft) {
+  Queue q({.workers = 3});
+  EXPECT_EQ(q.queue.first(), 0);
+  q.queue.lose(0, "killed");
+  EXPECT_EQ(q.queue.first(), 1);
+  q.queue.leave(1, "{}");
+  EXPECT_EQ(q.queue.first(), 2);
+  q.queue.lose(2, "killed");
+  EXPECT_EQ(q.queue.first(), -1);
+}
+
+// One that loads its data for long, or dies before it joins, has nothing to settle; in turn it owes its parts.
+TEST(PortionQueue, APauseWaitsForAWorkerThatHasNotJoinedOnlyInTurn) {
+  for (const bool in_turn : {false, true}) {
+    PortionQueue queue({.workers = 2, .in_turn = in_turn});
+    queue.open(opening(2, 100));
+    queue.allow(200);
+    EXPECT_TRUE(queue.join(0));
+    EXPECT_FALSE(queue.pause(0ms));
+    EXPECT_EQ(queue.next(0).kind, Kind::pause);
+    queue.settled(0);
+    EXPECT_EQ(queue.pause(0ms), !in_turn);
+    EXPECT_EQ(queue.busy(), in_turn ? std::vector{1} : std::vector<int>());
+    EXPECT_TRUE(queue.join(1));
+    EXPECT_FALSE(queue.pause(0ms)) << "it has joined, and may have begun";
+    EXPECT_EQ(queue.next(1).kind, Kind::pause);
+    queue.settled(1);
+    EXPECT_TRUE(queue.pause(0ms));
+  }
 }
 
 // Workers that are named when nothing moves any more.
@@ -189,6 +239,7 @@ TEST(PortionQueue, InTurnAllPauseBeforeTheSameStepsInAnyOrder) {
 TEST(PortionQueue, InTurnAWorkerThatComesBackHearsHowManyPausesThereWere) {
   Queue q({.workers = 2, .in_turn = true});
   q.queue.lose(1, "killed");
+  q.queue.retired(1);
   for (std::int64_t step = 0; step < 3; ++step) {
     q.queue.allow(2 * (step + 1));
     q.queue.done(0, done(q.take(0)));

@@ -1,6 +1,8 @@
 // Jobs whose groups of workers are one worker each to parameter servers, all of them threads of this process.
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "starling/base/error.h"
 #include "starling/dist/ps/wire.h"
 #include "starling/train/job/job_run.h"
@@ -85,6 +87,33 @@ TEST_F(ServerGroups, ServersReceiveOnePushOfAGroup) {
   EXPECT_EQ(merged, apart / 2);
   EXPECT_EQ(received(groups(1, 4)).first, apart / 4);
   EXPECT_NEAR(same, loss, 1e-4) << "the mean of means, weighted by samples";
+}
+
+// A number is missing in a row of one member, whose gradients are none then: what the other has made is no step either.
+TEST_F(ServerGroups, AStepOfWhichOneMemberHasNoFiniteGradientsIsNone) {
+  std::ofstream table(data_.path() / "table.csv");
+  table << "a,b,kind\n";
+  for (int i = 0; i < 128; ++i) table << (i == 70 ? "" : std::to_string(i % 7)) << ',' << i % 5 << ',' << i % 2 << '\n';
+  table.close();
+  const auto train = [&](const std::string& missing) {
+    const std::string text =
+        "model: {layers: [{linear: {out: 4}}, {linear: {out: 2}}]}\n"
+        "data: {name: csv, label: kind, missing: " +
+        missing + ", batch: 16, shuffle: false, train: ['" + (data_.path() / "table.csv").string() +
+        "']}\noptimizer: {lr: 0.01}\ntrain: {folder: '" + (runs_.path() / missing).string() +
+        "', epochs: 1, export: false, non_finite: skip}\nmonitor: {tensorboard: false}\n"
+        "distribute: {threads: 1, strategy: async, " +
+        groups(1, 2) + "}\n";
+    TrainOptions options;
+    options.progress.mode = ProgressMode::off;
+    return run_job(read_job(ConfigNode::parse(text, "job.yaml", {})), options);
+  };
+  const auto spoilt = train("nan"), whole = train("zero");
+  EXPECT_EQ(spoilt.summary.steps, 8);
+  EXPECT_EQ(spoilt.summary.skipped, 1);
+  EXPECT_EQ(counter(spoilt, "pushes"), 7) << "a step is skipped where nothing is pushed, and nowhere else";
+  EXPECT_EQ(whole.summary.skipped, 0) << "control";
+  EXPECT_EQ(counter(whole, "pushes"), 8);
 }
 
 TEST_F(ServerGroups, RefusesWhatGroupsCannotBe) {

@@ -179,7 +179,7 @@ std::shared_ptr<Comm> World::part(const dist::RankInfo& part_info, const std::st
   dist::ConnectOptions how;
   how.epoch = epoch;
   how.join_deadline = options.join_deadline;
-  how.call_deadline = options.deadline;
+  how.call_deadline = options.deadline.count() > 0 ? options.deadline : kNoDeadline;
   how.checking = options.checking;
   how.stop = options.stop;
   how.listen = ties->store->local_host();

@@ -79,7 +79,8 @@ std::unique_ptr<runtime::Program> Emso::build(const graph::Graph& global, const 
 }
 
 void Emso::after_update(std::int64_t step, double weight) {
-  check(steps_made_ > 0, "[emso] expected workers that make its inner steps, got groups of workers (topology)");
+  check(weight == 0 || steps_made_ > 0,
+        "[emso] expected workers that make its inner steps, got groups of workers (topology)");
   LocalSgd::after_update(step, weight);
 }
 

@@ -25,7 +25,8 @@ class Emso final : public LocalSgd {
   std::unique_ptr<runtime::Program> build(const graph::Graph& global, const Container& container,
                                           const runtime::BuildOptions& options) override;
   void begin(const dist::TrainedState& state) override;
-  // Throws if no step was made by a program of build(), as between groups of workers, whose steps are the groups' own.
+  // Throws if a step with rows was not made by a program of build(), as between groups of workers, whose steps are the
+  // groups' own.
   void after_update(std::int64_t step, double weight) override;
   std::vector<dist::LawCounter> counters() const override;
 

@@ -24,6 +24,10 @@ Settings LocalSgdOptions::settings() {
 LocalSgd::LocalSgd(std::shared_ptr<Comm> comm, const LocalSgdOptions& options)
     : dist::RankStrategy(std::move(comm)), options_(options), samples_(zeros({1}, DType::f64)) {
   check(options_.every >= 1, "[local_sgd] expected at least 1 step between averages, got {}", options_.every);
+  check(
+      !options_.average_optimizer || !options_.reset_optimizer,
+      "[local_sgd] expected average_optimizer or reset_optimizer, got both: moments that are set to 0 after an average "
+      "need none (leave one of them out)");
 }
 
 std::string LocalSgd::name() const {

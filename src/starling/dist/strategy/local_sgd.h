@@ -9,7 +9,7 @@ namespace starling {
 struct LocalSgdOptions {
   std::int64_t every = 8;          // local steps between two averages
   bool average_optimizer = false;  // average the optimizer's moments too; else every rank keeps its own
-  bool reset_optimizer = false;    // moments are 0 after an average
+  bool reset_optimizer = false;    // moments are 0 after an average; not with average_optimizer
   // Outer optimizer applied to the difference made by averaging; lr 1 and momentum 0 take the average itself.
   double outer_lr = 1;
   double outer_momentum = 0;

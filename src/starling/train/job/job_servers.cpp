@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <exception>
+#include <map>
+#include <memory>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "starling/base/error.h"
 #include "starling/base/parallel.h"
@@ -22,6 +25,7 @@
 #include "starling/train/job/job_error.h"
 #include "starling/train/job/job_ranks.h"
 #include "starling/train/job/job_worker.h"
+#include "starling/train/ranks/link.h"
 #include "starling/train/workers/group_line.h"
 #include "starling/train/workers/leader_watch.h"
 #include "starling/train/workers/worker_pool.h"
@@ -169,8 +173,17 @@ std::vector<GroupComms> group_comms(const Job& job, const Meeting& meeting) {
   return all;
 }
 
-WorkerSetup worker_setup(const Job& job, const Meeting& meeting, int worker, int threads, const GroupComms& comms) {
+// `meet`: the members of the worker's group. A failure of that is told to the leader, too.
+WorkerSetup worker_setup(const Job& job, const Meeting& meeting, int worker, int threads,
+                         const std::function<GroupComms()>& meet) {
   auto line = std::make_shared<DirectLine>(meeting.wire, line_options(job, meeting, worker));
+  GroupComms comms;
+  try {
+    comms = meet();
+  } catch (const std::exception& error) {
+    line->failed(error.what());
+    throw;
+  }
   WorkerSetup made{.workers = meeting.workers, .threads = threads};
   if (meeting.members == 1) {
     made.strategy = server_worker(job, meeting, worker);
@@ -187,12 +200,13 @@ WorkerSetup worker_setup(const Job& job, const Meeting& meeting, int worker, int
   return made;
 }
 
-// Runs one worker; what ends it early is told to the leader, who decides what it means for the run.
-void run_worker(const Job& job, const JobData& data, const WorkerSetup& setup) {
+// Runs one worker, which loads its data while the leader hears that it lives; what ends it early is told to the leader,
+// who decides what it means for the run.
+void run_worker(const Job& job, const WorkerSetup& setup, const std::function<JobData()>& load) {
   const AsRank as_rank(setup.line->worker());
   const ThreadScope scope(setup.threads);
   try {
-    train_worker(job, data, setup);
+    train_worker(job, load(), setup);
   } catch (const std::exception& error) {
     setup.line->failed(error.what());
     throw;
@@ -231,22 +245,7 @@ class EmbeddedServers {
   std::vector<std::unique_ptr<ps::Server>> servers_;
 };
 
-constexpr std::int64_t kTextWidth = 512;
 constexpr milliseconds kLastWords{2'000};
-
-// Texts of all ranks, in rank order. Collective: it happens once, before the run.
-std::vector<std::string> gather_texts(Comm& comm, std::string own) {
-  check(own.size() < static_cast<std::size_t>(kTextWidth), "[train] expected less than {} characters, got '{}'",
-        kTextWidth, own);
-  own.resize(static_cast<std::size_t>(kTextWidth), '\0');
-  std::string all(static_cast<std::size_t>(kTextWidth * comm.size()), '\0');
-  comm.all_gather(own.data(), all.data(), kTextWidth, DType::u8, {.name = "servers.meet"}).wait();
-  std::vector<std::string> texts;
-  for (int rank = 0; rank < comm.size(); ++rank)
-    texts.emplace_back(
-        all.substr(static_cast<std::size_t>(rank * kTextWidth), static_cast<std::size_t>(kTextWidth)).c_str());
-  return texts;
-}
 
 // ZeroMQ listens at numbers and interfaces, not at names.
 std::string address_for_others() {
@@ -280,7 +279,7 @@ class ServedProcess {
     if (rank() == 0) return lead();
     meet_backups("");
     meet("");
-    work(load());
+    run_worker(job_, setup(), [this] { return load(); });
     return {.leads = false};
   }
 
@@ -324,12 +323,13 @@ class ServedProcess {
             others_.part(name + " asks", member, meeting_.members)};
   }
 
-  void work(const JobData& data, std::shared_ptr<SharedBuffers> buffers = nullptr) {
-    WorkerSetup setup = worker_setup(job_, meeting_, rank(), threads(), group_comms());
-    setup.buffers = std::move(buffers);
-    setup.stepped = others_.stepped;
-    setup.make_net = options_.make_net;
-    run_worker(job_, data, setup);
+  // Members of a group meet before they load data, which may take each of them another time.
+  WorkerSetup setup(std::shared_ptr<SharedBuffers> buffers = nullptr) const {
+    WorkerSetup made = worker_setup(job_, meeting_, rank(), threads(), [this] { return group_comms(); });
+    made.buffers = std::move(buffers);
+    made.stepped = others_.stepped;
+    made.make_net = options_.make_net;
+    return made;
   }
 
   // The first worker trains on a thread of its own, beside the leader.
@@ -340,11 +340,18 @@ class ServedProcess {
     });
     meet_backups("");
     meet(pool->address());
+    std::unique_ptr<WorkerSetup> own;
+    try {
+      own = std::make_unique<WorkerSetup>(setup(buffers));
+    } catch (const std::exception& error) {
+      pool->lose(0, error.what());
+    }
     const JobData data = load();
     std::thread worker = make_thread(thread_context().inherited(), [&] {
       try {
-        work(data, buffers);
-      } catch (const std::exception&) {  // told to the leader
+        if (const auto setup = std::move(own)) run_worker(job_, *setup, [&] { return data; });
+      } catch (const std::exception& error) {
+        pool->lose(0, error.what());
       }
     });
     std::exception_ptr failed;
@@ -443,15 +450,19 @@ TrainResult train_with_servers(const Job& job, const TrainOptions& options) {
   });
   std::vector<std::thread> workers;
   const std::vector<GroupComms> comms = group_comms(job, meeting);
-  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(meeting.workers));
   const auto run = [&](int worker) {
     try {
-      WorkerSetup setup = worker_setup(job, meeting, worker, threads, comms[static_cast<std::size_t>(worker)]);
+      WorkerSetup setup =
+          worker_setup(job, meeting, worker, threads, [&] { return comms[static_cast<std::size_t>(worker)]; });
       if (worker == 0) setup.buffers = buffers;
       setup.make_net = options.make_net;
-      run_worker(job, data, setup);
-    } catch (...) {
-      errors[static_cast<std::size_t>(worker)] = std::current_exception();
+      run_worker(job, setup, [&] { return data; });
+    } catch (const std::exception& error) {
+      pool->lose(worker / meeting.members, error.what());
+      const auto& [work, asks] = comms[static_cast<std::size_t>(worker)];
+      for (const auto& comm : {work, asks}) {
+        if (comm) comm->abort(error.what());  // the others of its group may wait for it
+      }
     }
   };
   for (int worker = 0; worker < meeting.workers; ++worker)
@@ -472,6 +483,9 @@ TrainResult train_with_servers(const Job& job, const TrainOptions& options) {
 
 TrainResult train_with_servers(const Job& job, const TrainOptions& options, const Processes& others) {
   try {
+    std::map<std::string, std::string> settings;
+    for (const auto& [path, value] : job_identity(job)) settings[path] = value;
+    expect_same_job(*others.comm, settings);
     return ServedProcess(job, options, others).run();
   } catch (const std::exception&) {
     if (const std::string finding = others.finding(); !finding.empty()) throw Error(finding);

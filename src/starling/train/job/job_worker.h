@@ -16,7 +16,7 @@ struct WorkerSetup {
   int workers = 1;
   std::shared_ptr<dist::RankStrategy> strategy{};
   std::shared_ptr<LeaderLine> line{};
-  std::shared_ptr<SharedBuffers> buffers{};  // of the first worker; else null
+  std::shared_ptr<SharedBuffers> buffers{};  // of worker 0; else null
   int threads = 0;
   std::function<void(std::int64_t step)> stepped{};         // may be null
   std::function<std::shared_ptr<nn::Module>()> make_net{};  // of the program's own; null: the job's model

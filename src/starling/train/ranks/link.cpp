@@ -109,12 +109,16 @@ std::vector<std::int64_t> RankLink::gather(std::int64_t own) {
   return all;
 }
 
-std::vector<std::string> RankLink::gather(const std::string& own) {
-  const auto counts = gather(static_cast<std::int64_t>(own.size()));
+std::vector<std::string> RankLink::gather(const std::string& own) { return gather_texts(*comm_, own); }
+
+std::vector<std::string> gather_texts(Comm& comm, const std::string& own) {
+  const auto size = static_cast<std::int64_t>(own.size());
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(comm.size()));
+  comm.all_gather(&size, counts.data(), 1, DType::i64, patient(comm, "numbers")).wait();
   std::int64_t sum = 0;
   for (const auto count : counts) sum += count;
   std::string joined(static_cast<std::size_t>(sum), '\0');
-  comm_->all_gather(own.data(), joined.data(), counts, DType::u8, patient(*comm_, "texts")).wait();
+  comm.all_gather(own.data(), joined.data(), counts, DType::u8, patient(comm, "texts")).wait();
   std::vector<std::string> all;
   std::size_t begin = 0;
   for (const auto count : counts) {
@@ -420,8 +424,8 @@ void RankLink::expect_equal_pieces(std::span<const NamedTensor> tensors, const d
   }
 }
 
-void RankLink::expect_same_job(const std::map<std::string, std::string>& settings) {
-  const auto told = gather(nlohmann::json(settings).dump());
+void expect_same_job(Comm& comm, const std::map<std::string, std::string>& settings) {
+  const auto told = gather_texts(comm, nlohmann::json(settings).dump());
   const auto first = nlohmann::json::parse(told[0]).get<std::map<std::string, std::string>>();
   for (std::size_t rank = 1; rank < told.size(); ++rank) {
     if (told[rank] == told[0]) continue;

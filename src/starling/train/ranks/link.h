@@ -17,6 +17,12 @@
 
 namespace starling::train {
 
+// Texts of all ranks, in rank order. Collective.
+std::vector<std::string> gather_texts(Comm& comm, const std::string& own);
+
+// Throws on all ranks, with the first difference, unless all train by the same settings. Collective.
+void expect_same_job(Comm& comm, const std::map<std::string, std::string>& settings);
+
 // Communication between the trainers of a run's ranks beside the strategy's exchanges, over a separate group, so that
 // the strategy's counters measure the strategy alone. Everything except post() and the const queries is collective: all
 // ranks call it at the same point of the run. Use from one thread.
@@ -78,8 +84,7 @@ class RankLink {
   void expect_equal(std::span<const NamedTensor> tensors, std::int64_t step);
   // As expect_equal(), for tensors stored in pieces, of which several ranks may store the same one.
   void expect_equal_pieces(std::span<const NamedTensor> tensors, const dist::ShardedState& sharded, std::int64_t step);
-  // Throws on all ranks, with the first difference, unless all train by the same settings.
-  void expect_same_job(const std::map<std::string, std::string>& settings);
+  void expect_same_job(const std::map<std::string, std::string>& settings) { train::expect_same_job(*comm_, settings); }
 
   // Aborts the group, so that the other ranks fail with this reason.
   void abort(std::string_view reason);

@@ -15,8 +15,9 @@ enum class Control : std::uint32_t {
             // part alone: it is over
   next,     // answer: PortionAnswer
   wanted,   // part: a portion that the worker has; answer: a part if it is still to be done
-  done,     // part: PortionNote
+  done,     // part: PortionNote; answer: a part if the worker is to send its running statistics after every portion
   settled,  // all that was kept back has been sent
+  buffers,  // part: the worker's running statistics, which are the model's from now on
   leave,    // part: counters of the worker's strategy, JSON
   failed,   // part: why
   alive,    // sign of life

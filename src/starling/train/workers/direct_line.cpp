@@ -39,8 +39,15 @@ ps::Message ControlCall::call(Control what, std::vector<ps::Bytes> parts) {
 }
 
 DirectLine::DirectLine(std::shared_ptr<ps::Wire> wire, const LeaderLineOptions& options)
-    : options_(options), asks_(wire, options), tells_(wire, options), beats_(std::move(wire), options) {
+    : options_(options), asks_(wire, options), tells_(wire, options), beats_(std::move(wire), until_stopped()) {
   if (options.heartbeat.count() > 0) heartbeats_ = make_thread(thread_context().inherited(), [this] { beat(); });
+}
+
+// Signs of life end with the line, also while one is not answered.
+LeaderLineOptions DirectLine::until_stopped() const {
+  LeaderLineOptions how = options_;
+  how.stop = [this, stop = options_.stop] { return stop_ || (stop && stop()); };
+  return how;
 }
 
 DirectLine::~DirectLine() {
@@ -52,21 +59,21 @@ DirectLine::~DirectLine() {
   if (heartbeats_.joinable()) heartbeats_.join();
 }
 
-// A leader that does not answer is found out by those who need its answer.
+// A leader that does not answer is found out by those who need its answer; it may have been busy, or one answer lost.
+// The first sign is given at once: the leader waits so long for workers of whom it has heard nothing.
 void DirectLine::beat() {
   std::unique_lock lock(mutex_);
-  while (!stopped_.wait_for(lock, options_.heartbeat, [&] { return stop_; })) {
+  do {
     lock.unlock();
     try {
       if (!beats_.call(Control::alive).parts.empty()) {
         const std::scoped_lock telling(telling_);
         if (lost_) lost_();
       }
-    } catch (const std::exception&) {
-      return;
+    } catch (const std::exception&) {  // the next one may be answered
     }
     lock.lock();
-  }
+  } while (!stopped_.wait_for(lock, options_.heartbeat, [&] { return stop_.load(); }));
 }
 
 void DirectLine::when_lost(std::function<void()> lost) {
@@ -135,7 +142,10 @@ PortionAnswer::Kind DirectLine::why() {
   return reason;
 }
 
-void DirectLine::done(const PortionNote& note) { tells_.call(Control::done, {bytes_of_value(note)}); }
+bool DirectLine::done(const PortionNote& note) {
+  return !tells_.call(Control::done, {bytes_of_value(note)}).parts.empty();
+}
+void DirectLine::show(const std::vector<Tensor>& buffers) { tells_.call(Control::buffers, {encode(buffers)}); }
 void DirectLine::settled() { tells_.call(Control::settled); }
 void DirectLine::leave(const std::string& counters) { tells_.call(Control::leave, {ps::bytes_of_text(counters)}); }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -48,7 +49,8 @@ class DirectLine final : public LeaderLine {
   bool wanted(std::int64_t portion) override;
   PortionAnswer::Kind why() override;
 
-  void done(const PortionNote& note) override;
+  bool done(const PortionNote& note) override;
+  void show(const std::vector<Tensor>& buffers) override;
   void settled() override;
   void leave(const std::string& counters) override;
   void failed(const std::string& why) override;
@@ -63,8 +65,10 @@ class DirectLine final : public LeaderLine {
 
  private:
   void beat();
+  LeaderLineOptions until_stopped() const;
 
   LeaderLineOptions options_;
+  std::atomic<bool> stop_{false};
   ControlCall asks_, tells_, beats_;
   mutable std::mutex mutex_;
   std::map<std::int64_t, Terms> terms_;
@@ -72,7 +76,6 @@ class DirectLine final : public LeaderLine {
   std::mutex telling_;
   std::function<void()> lost_;
   std::condition_variable stopped_;
-  bool stop_ = false;
   std::thread heartbeats_;
 };
 

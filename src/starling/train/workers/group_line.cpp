@@ -31,8 +31,10 @@ GroupLine::GroupLine(GroupLineOptions options) : options_(std::move(options)) {
 
 GroupLine::~GroupLine() { options_.leader->when_lost({}); }
 
-// All members look on while the leader prepares, so that none waits for another longer than a moment.
+// Members may have loaded their data for very different times: a member that dies meanwhile is lost to the leader,
+// which ends the wait. Then all look on while the leader prepares, so that none waits for another longer than a moment.
 std::optional<RunStart> GroupLine::join(const std::vector<Tensor>& like) {
+  options_.tells->barrier({.name = "group.loaded", .deadline = kNoDeadline}).wait();
   Opening opening;
   RunStart start;
   while (true) {
@@ -112,8 +114,10 @@ PortionNote GroupLine::whole(const PortionNote& note) {
   return all;
 }
 
-void GroupLine::done(const PortionNote& note) {
-  if (leads()) options_.leader->done(note);
+bool GroupLine::done(const PortionNote& note) { return leads() && options_.leader->done(note); }
+
+void GroupLine::show(const std::vector<Tensor>& buffers) {
+  if (leads()) options_.leader->show(buffers);
 }
 
 void GroupLine::settled() {

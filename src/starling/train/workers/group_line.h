@@ -34,7 +34,8 @@ class GroupLine final : public LeaderLine {
   PortionAnswer::Kind why() override;
 
   PortionNote whole(const PortionNote& note) override;
-  void done(const PortionNote& note) override;
+  bool done(const PortionNote& note) override;
+  void show(const std::vector<Tensor>& buffers) override;
   void settled() override;
   void leave(const std::string& counters) override;
   void failed(const std::string& why) override;

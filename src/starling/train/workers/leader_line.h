@@ -32,7 +32,9 @@ class LeaderLine : public data::Portions {
   // Sums the notes of a portion over the members of a group that have made a part of it; a worker by itself has made
   // all of it. Call once for each portion, before done().
   virtual PortionNote whole(const PortionNote& note) { return note; }
-  virtual void done(const PortionNote& note) = 0;
+  // True: the running statistics of this worker are the model's now, and it is to show them after every portion.
+  virtual bool done(const PortionNote& note) = 0;
+  virtual void show(const std::vector<Tensor>& buffers) = 0;
   virtual void settled() = 0;  // all that was kept back is on the servers
   virtual void leave(const std::string& counters) = 0;
   virtual void failed(const std::string& why) = 0;  // does not throw

@@ -22,31 +22,47 @@ constexpr auto kStopped = 500ms;  // between two looks of a service that runs
 
 }  // namespace
 
-std::vector<ps::Bytes> encode(const RunStart& start) {
+ps::Bytes encode(const std::vector<Tensor>& buffers) {
   std::string values;
-  for (const Tensor& buffer : start.buffers) {
-    const auto bytes = data::host_bytes(buffer);
+  for (const Tensor& buffer : buffers) {
+    const Tensor host = data::on_host(buffer);
+    const auto bytes = data::host_bytes(host);
     values.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
-  return {bytes_of_value(start.position), ps::bytes_of_text(std::move(values))};
+  return ps::bytes_of_text(std::move(values));
 }
 
+std::vector<ps::Bytes> encode(const RunStart& start) { return {bytes_of_value(start.position), encode(start.buffers)}; }
+
+namespace {
+
+std::size_t size_of_all(const std::vector<Tensor>& tensors) {
+  std::size_t sum = 0;
+  for (const Tensor& one : tensors) sum += bytes_of(one.type());
+  return sum;
+}
+
+// Of size_of_all(like) bytes.
+std::vector<Tensor> decode_buffers(const ps::Bytes& bytes, const std::vector<Tensor>& like) {
+  std::vector<Tensor> buffers;
+  const std::byte* from = bytes.data;
+  for (const Tensor& one : like) {
+    buffers.push_back(empty(one.shape(), one.dtype()));
+    std::memcpy(buffers.back().raw(), from, bytes_of(one.type()));
+    from += bytes_of(one.type());
+  }
+  return buffers;
+}
+
+}  // namespace
+
 RunStart decode_start(const ps::Message& message, const std::vector<Tensor>& like) {
-  std::size_t expected = 0;
-  for (const Tensor& one : like) expected += bytes_of(one.type());
+  const std::size_t expected = size_of_all(like);
   const auto position = message.parts.size() == 2 ? value_of<data::DataPosition>(message.parts[0]) : std::nullopt;
   check(position && message.parts[1].size == expected,
         "[train] expected the start of a run with {} bytes of running statistics from its leader, got another message",
         expected);
-  RunStart start{.position = *position};
-  const std::byte* from = message.parts[1].data;
-  for (const Tensor& one : like) {
-    const Tensor value = empty(one.shape(), one.dtype());
-    std::memcpy(value.raw(), from, bytes_of(one.type()));
-    from += bytes_of(one.type());
-    start.buffers.push_back(value);
-  }
-  return start;
+  return {.position = *position, .buffers = decode_buffers(message.parts[1], like)};
 }
 
 LeaderService::LeaderService(std::shared_ptr<ps::Wire> wire, PortionQueue& queue, const Options& options)
@@ -55,6 +71,7 @@ LeaderService::LeaderService(std::shared_ptr<ps::Wire> wire, PortionQueue& queue
       options_(options),
       socket_(wire_->listen(options.address, kMostControl)),
       heard_(static_cast<std::size_t>(options.workers * options.members)),
+      there_(heard_.size()),
       lost_(static_cast<std::size_t>(options.workers)) {
   thread_ = make_thread(thread_context().inherited(), [this] { serve(); });
 }
@@ -67,6 +84,7 @@ LeaderService::~LeaderService() {
 void LeaderService::begin(const RunStart& start) {
   const std::scoped_lock lock(mutex_);
   start_ = encode(start);
+  begun_ = Clock::now();
 }
 
 void LeaderService::serve() {
@@ -80,6 +98,10 @@ void LeaderService::serve() {
     const auto gap = now - begin;
     for (auto& heard : heard_)
       heard = gap > kStopped && heard != Clock::time_point{} ? std::min(heard + gap, now) : heard;
+    if (gap > kStopped) {
+      const std::scoped_lock lock(mutex_);
+      begun_ += gap;
+    }
     std::string peer;
     while (auto message = socket_->receive(&peer)) take(*message, peer);
     answer_waiting();
@@ -115,6 +137,8 @@ void LeaderService::take(const ps::Message& message, const std::string& peer) {
   if (header.worker >= heard_.size()) return answer(header, peer);  // a server that asks whether the leader lives
   const int worker = group(header.worker);
   heard_[header.worker] = Clock::now();
+  const bool joins = static_cast<int>(header.worker) % options_.members == 0;
+  if (!joins || static_cast<Control>(header.slot) == Control::join) there_[header.worker] = true;
   const auto text = [&] { return std::string(message.parts.empty() ? "" : ps::text_of(message.parts[0])); };
   switch (static_cast<Control>(header.slot)) {
     case Control::join: {
@@ -134,6 +158,13 @@ void LeaderService::take(const ps::Message& message, const std::string& peer) {
       const auto note = message.parts.empty() ? std::nullopt : value_of<PortionNote>(message.parts[0]);
       if (!note) return;
       queue_.done(worker, *note);
+      if (sends_buffers(worker)) return answer(header, peer, {ps::bytes_of_text("show")});
+      return answer(header, peer);
+    }
+    case Control::buffers: {
+      const auto like = options_.buffers ? options_.buffers->shown() : std::vector<Tensor>();
+      if (message.parts.empty() || message.parts[0].size != size_of_all(like)) return;
+      if (sends_buffers(worker)) options_.buffers->show(decode_buffers(message.parts[0], like));
       return answer(header, peer);
     }
     case Control::settled: queue_.settled(worker); return answer(header, peer);
@@ -148,9 +179,14 @@ void LeaderService::take(const ps::Message& message, const std::string& peer) {
   }
 }
 
+bool LeaderService::sends_buffers(int worker) const {
+  return worker > 0 && options_.buffers && options_.buffers->any() && queue_.first() == worker;
+}
+
 // A worker that is none of a group may come back.
 void LeaderService::lose(std::size_t worker, const std::string& why) {
   heard_[worker] = {};
+  there_[worker] = true;
   const int own = group(worker);
   if (options_.members > 1) lost_[static_cast<std::size_t>(own)] = true;
   queue_.lose(own, why);
@@ -163,6 +199,22 @@ void LeaderService::watch() {
     if (heard_[worker] == Clock::time_point{} || now - heard_[worker] < options_.silence) continue;
     const double seconds = std::chrono::duration<double>(now - heard_[worker]).count();
     lose(worker, fmt::format("it has been silent for {:.1f} s", seconds));
+  }
+  expect_joined();
+}
+
+// The others may wait for the clock of a worker that died, or hangs, before it took part.
+void LeaderService::expect_joined() {
+  std::chrono::duration<double> since{};
+  {
+    const std::scoped_lock lock(mutex_);
+    if (start_.empty()) return;
+    since = Clock::now() - begun_;
+  }
+  for (std::size_t worker = 0; worker < there_.size(); ++worker) {
+    const bool heard = heard_[worker] != Clock::time_point{};
+    if (there_[worker] || since < (heard ? options_.join : options_.silence)) continue;
+    lose(worker, fmt::format("it has not joined within {:.1f} s", since.count()));
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "starling/dist/ps/wire.h"
 #include "starling/train/workers/portion_queue.h"
+#include "starling/train/workers/shared_buffers.h"
 
 namespace starling::train {
 
@@ -18,6 +19,7 @@ struct RunStart {
   std::vector<Tensor> buffers{};  // running statistics, in the network's order; on the CPU
 };
 std::vector<dist::ps::Bytes> encode(const RunStart& start);
+dist::ps::Bytes encode(const std::vector<Tensor>& buffers);
 // Reads the position, and the buffers into tensors of the same types. Throws if they do not fit.
 RunStart decode_start(const dist::ps::Message& message, const std::vector<Tensor>& like);
 
@@ -31,6 +33,11 @@ class LeaderService {
     int workers = 1;        // of the queue
     int members = 1;        // of each of them, if they are groups: a group that has lost one is lost for good
     std::chrono::milliseconds silence{6000};  // of a worker that is lost then; 0: none is watched
+    // From begin() on until a worker has joined, which is lost else; one that has never been heard of: `silence`.
+    std::chrono::milliseconds join{150'000};
+    // Running statistics of the model; null: nobody reads them. The first worker that is left sends them, unless it is
+    // worker 0, which shows them itself.
+    std::shared_ptr<SharedBuffers> buffers{};
   };
   LeaderService(std::shared_ptr<dist::ps::Wire> wire, PortionQueue& queue, const Options& options);
   ~LeaderService();
@@ -54,6 +61,8 @@ class LeaderService {
   void answer(const dist::ps::Header& header, const std::string& peer, std::vector<dist::ps::Bytes> parts = {});
   void answer_waiting();
   void watch();
+  void expect_joined();
+  bool sends_buffers(int worker) const;
   int group(std::size_t worker) const { return static_cast<int>(worker) / options_.members; }
   void lose(std::size_t worker, const std::string& why);
 
@@ -63,9 +72,12 @@ class LeaderService {
   std::unique_ptr<dist::ps::Socket> socket_;
   std::vector<Waiting> waiting_;          // workers that asked for a portion and got none yet
   std::vector<Clock::time_point> heard_;  // by worker, of all groups; zero: never
-  std::vector<bool> lost_;                // by group
+  std::vector<bool>
+      there_;               // by worker: has joined, or is a member that others join for and has been heard of, or lost
+  std::vector<bool> lost_;  // by group
   std::mutex mutex_;
   std::vector<dist::ps::Bytes> start_;  // empty: the run has not begun
+  Clock::time_point begun_{};           // shifted by pauses of this process
   std::atomic<bool> stop_{false};
   std::thread thread_;
 };

@@ -158,7 +158,8 @@ PortionAnswer PortionQueue::next(int worker) {
   const std::scoped_lock lock(mutex_);
   Worker& own = workers_.at(static_cast<std::size_t>(worker));
   if (ended_) return {.kind = PortionAnswer::Kind::end};  // also to a loader that reads ahead of a worker that has left
-  own.gone = false;                                       // one that was taken for lost is back
+  if (own.retiring) return {};
+  own.gone = false;  // one that was taken for lost is back
   if (!opened_) return {};
   if (options_.in_turn && owes_pause(own)) {
     own.idle = !has_own(own);
@@ -214,9 +215,11 @@ void PortionQueue::done(int worker, const PortionNote& note) {
   changed_.notify_all();
 }
 
-// In turn one that was told so before others have begun another step still owes its part of that.
+// One that has not joined has nothing to settle; in turn it is waited for, as its part of every step is. In turn one
+// that was told so before others have begun another step still owes its part of that.
 bool PortionQueue::settled(const Worker& one) const {
-  return one.gone || (one.idle && one.unsettled == 0 && (!options_.in_turn || step_of(one) >= foremost()));
+  if (one.gone || (!one.joined && !options_.in_turn)) return true;
+  return one.idle && one.unsettled == 0 && (!options_.in_turn || step_of(one) >= foremost());
 }
 
 bool PortionQueue::all_settled() const {
@@ -271,7 +274,7 @@ void PortionQueue::lose(int worker, const std::string& why) {
     const std::scoped_lock lock(mutex_);
     Worker& own = workers_.at(static_cast<std::size_t>(worker));
     if (own.gone) return;
-    own.gone = own.was_lost = true;
+    own.gone = own.was_lost = own.retiring = true;
     own.idle = false;
     for (auto one = outstanding_.begin(); one != outstanding_.end();) {
       if (one->second.erase(worker) == 0 || !one->second.empty()) {
@@ -289,6 +292,11 @@ void PortionQueue::lose(int worker, const std::string& why) {
   changed_.notify_all();
 }
 
+void PortionQueue::retired(int worker) {
+  const std::scoped_lock lock(mutex_);
+  workers_.at(static_cast<std::size_t>(worker)).retiring = false;
+}
+
 std::vector<PortionQueue::Lost> PortionQueue::take_lost() {
   const std::scoped_lock lock(mutex_);
   return std::exchange(lost_, {});
@@ -297,6 +305,12 @@ std::vector<PortionQueue::Lost> PortionQueue::take_lost() {
 int PortionQueue::alive() const {
   const std::scoped_lock lock(mutex_);
   return static_cast<int>(std::count_if(workers_.begin(), workers_.end(), [](const Worker& one) { return !one.gone; }));
+}
+
+int PortionQueue::first() const {
+  const std::scoped_lock lock(mutex_);
+  const auto found = std::find_if(workers_.begin(), workers_.end(), [](const Worker& one) { return !one.gone; });
+  return found == workers_.end() ? -1 : static_cast<int>(found - workers_.begin());
 }
 
 std::int64_t PortionQueue::done_count() const {

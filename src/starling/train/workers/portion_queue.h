@@ -106,6 +106,9 @@ class PortionQueue {
   void leave(int worker, std::string counters);
   // Gives up a worker that will not come again: its portions go to others.
   void lose(int worker, const std::string& why);
+  // The servers know of the loss. Before that the worker gets no portion: a retirement that comes after its first push
+  // would let the others go on without it.
+  void retired(int worker);
 
   struct Lost {
     int worker = 0;
@@ -113,6 +116,7 @@ class PortionQueue {
   };
   std::vector<Lost> take_lost();  // workers lost since the last call
   int alive() const;
+  int first() const;  // worker that is not gone; -1: none is left
   std::int64_t done_count() const;
   std::int64_t moves() const;     // portions handed out and done so far: grows while any worker works
   std::vector<int> busy() const;  // workers that have portions to do or are still to pause, ascending
@@ -127,6 +131,7 @@ class PortionQueue {
     bool joined = false;
     bool gone = false;
     bool was_lost = false;       // and has had no portion since
+    bool retiring = false;       // was lost, and the servers do not know yet
     bool idle = false;           // was told to pause because there is no portion for it, and has had none since
     std::int64_t next = 0;       // in turn: its next portion
     std::size_t pauses = 0;      // in turn: of pause_steps_, those it was told of

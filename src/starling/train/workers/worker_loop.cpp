@@ -81,6 +81,7 @@ class WorkerLoop {
     const StepPrograms::Result result = parts_.programs.end();
     ++clock_;
     if (parts_.buffers) parts_.buffers->show(buffers_);
+    if (shows_) parts_.line.show(buffers_);
     tell(batch, result);
     if (parts_.stepped) parts_.stepped(clock_);
   }
@@ -103,7 +104,9 @@ class WorkerLoop {
   // Done is what the servers have: what is kept back is made by others if this worker dies.
   void acknowledge() {
     if (parts_.strategy.keeps_back()) return;
-    for (const PortionNote& note : std::exchange(notes_, {})) parts_.line.done(note);
+    const bool showed = shows_;
+    for (const PortionNote& note : std::exchange(notes_, {})) shows_ = parts_.line.done(note);
+    if (shows_ && !showed) parts_.line.show(buffers_);
   }
 
   void count_exchanges() {
@@ -128,6 +131,7 @@ class WorkerLoop {
   std::vector<PortionNote> notes_;  // of portions that the leader has not been told of
   std::int64_t clock_ = 0;          // steps of this worker
   bool was_idle_ = false;
+  bool shows_ = false;  // the leader reads this worker's running statistics
 };
 
 }  // namespace

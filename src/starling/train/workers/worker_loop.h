@@ -18,7 +18,7 @@ struct WorkerParts {
   StepPrograms& programs;
   dist::ServedStrategy& strategy;
   LeaderLine& line;
-  SharedBuffers* buffers = nullptr;  // of the first worker, where the leader reads them; else null
+  SharedBuffers* buffers = nullptr;  // of worker 0, where the leader reads them; else null
   std::int64_t seed = 1;
   std::function<void(std::int64_t step)> stepped{};  // may be null
 };

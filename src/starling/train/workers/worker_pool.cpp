@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "starling/base/error.h"
+#include "starling/dist/comm/call.h"
 
 namespace starling::train {
 namespace {
@@ -41,7 +42,9 @@ WorkerPool::WorkerPool(WorkerPoolOptions options)
                {.address = options_.address,
                 .workers = options_.workers,
                 .members = options_.members,
-                .silence = silence(options_)}) {}
+                .silence = silence(options_),
+                .join = options_.deadline.count() > 0 ? options_.deadline / 2 : kNoDeadline,
+                .buffers = options_.buffers}) {}
 
 WorkerPool::~WorkerPool() { close(); }
 
@@ -118,6 +121,7 @@ void WorkerPool::notice_losses() {
           options_.strategy, unit, worker, why);
     check(queue_.alive() > 0, "[train] expected at least one {}, got none left: {} {}: {}", unit, unit, worker, why);
     if (model_) model_->retire(worker);
+    queue_.retired(worker);
     notes_.push_back(fmt::format("{} {} is lost: {}; the others go on with its samples", unit, worker, why));
   }
   const std::int64_t moves = queue_.moves();

@@ -25,7 +25,7 @@ struct WorkerPoolOptions {
   std::chrono::milliseconds heartbeat{2000};    // of workers; 0: none is watched
   std::chrono::milliseconds deadline{300'000};  // for any progress of a run whose workers live
   std::function<bool()> stop{};                 // polled while waiting for workers; true: throws Error; null: never
-  std::shared_ptr<SharedBuffers> buffers{};     // of the first worker
+  std::shared_ptr<SharedBuffers> buffers{};     // of the model: those of the first worker that is left
   // Connects the leader with the servers of a model, once its tensors are known.
   std::function<std::unique_ptr<dist::ps::Client>(const dist::TrainedState&)> connect{};
 };
@@ -75,6 +75,8 @@ class WorkerPool {
   void resume() { queue_.resume(); }
   // Copies the model from the servers into tensors of these names: weights alone if no optimizer state is given.
   void fetch(const dist::TrainedState& state);
+  // The worker has ended early, for a reason that it may not have told itself. Any thread.
+  void lose(int worker, const std::string& why) { queue_.lose(worker, why); }
   // Tells the workers and then the servers that the run is over, however it ended. Waits some seconds for the workers.
   void close();
   // Ends the run; returns what each worker has told, the servers' counters beside those of the first worker.

@@ -1,6 +1,9 @@
 #include "starling/dist/strategy/servers/group_worker.h"
 
+#include <iterator>
+
 #include "starling/base/error.h"
+#include "starling/dist/health/verdict.h"
 #include "starling/dist/strategy/state/flat_tensors.h"
 #include "starling/ops/api/binary.h"
 #include "starling/ops/api/creation.h"
@@ -33,14 +36,16 @@ void GroupWorker::before_step(std::int64_t step) {
   broadcast_tensors(*group_, weights_, 0, "group.weights");
 }
 
-double GroupWorker::total(double weight) {
-  group_->all_reduce(&weight, &weight, 1, DType::f64, ReduceOp::sum, {.name = "group.weight"}).wait();
-  return weight;
+// Weight of the group's step; 0: there is none, for want of rows or because of one member's gradients.
+double GroupWorker::agree(const GradientStep& step) {
+  double sums[] = {step.weight, first_non_finite(step.gradients).empty() ? 0.0 : 1.0};
+  group_->all_reduce(sums, sums, std::size(sums), DType::f64, ReduceOp::sum, {.name = "group.weight"}).wait();
+  return sums[1] > 0 ? 0 : sums[0];
 }
 
-// A member without rows, whose gradients may be anything, adds zeros.
+// A member without rows adds zeros.
 void GroupWorker::exchange(GradientStep& step) {
-  const double own = step.weight, all = total(own);
+  const double own = step.weight, all = agree(step);
   step.weight = all;
   if (all == 0 && server_) server_->exchange(step);
   if (all == 0) return;

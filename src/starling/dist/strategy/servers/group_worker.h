@@ -6,7 +6,8 @@ namespace starling::dist {
 
 // Member of a group of workers that is one worker to the servers (SINGA's groups, the two levels of MXNet's KVStore).
 // Inside a group training is synchronous: all members have the weights of member 0, and the gradient that it pushes is
-// the mean of theirs, weighted by samples. Between groups the rule of the servers holds.
+// the mean of theirs, weighted by samples. If one's are not finite, nothing is pushed, and all members get a weight of
+// 0. Between groups the rule of the servers holds.
 class GroupWorker final : public ServedStrategy {
  public:
   // `alone` has this worker as its only rank, `group` the members. `server` is the line of member 0 to the servers;
@@ -29,7 +30,7 @@ class GroupWorker final : public ServedStrategy {
   OpCounters exchanged(CommOp op) const override;  // inside the group, and with the servers
 
  private:
-  double total(double weight);
+  double agree(const GradientStep& step);
 
   std::shared_ptr<Comm> group_;
   std::shared_ptr<ServerWorker> server_;
