@@ -153,9 +153,12 @@ def vjp(function: Callable[..., Any], *inputs: Any) -> Any:
     return _starling._vjp(function, inputs)
 
 
-def jvp(function: Callable[..., Any], inputs: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
-    """(outputs, their directional derivatives along the tangents)."""
-    return _starling._jvp(function, inputs, tangents)
+def jvp(function: Callable[..., Any], inputs: Any, tangents: Any) -> Any:
+    """(outputs, their directional derivatives along the tangents): of one input jvp(f, x, v), of several jvp(f, (x, y), (v, w))."""
+    one = _is_leaf(inputs, True)
+    if one != _is_leaf(tangents, True):
+        raise TypeError("[jvp] expected tangents as the inputs are, a tensor or a tuple, got one of each")
+    return _starling._jvp(function, (inputs,) if one else inputs, (tangents,) if one else tangents)
 
 
 def recompute(function: Callable[..., Any], *inputs: Any) -> Any:

@@ -39,6 +39,11 @@ def _in_place(operator: Any) -> Callable[..., Any]:
 
     def method(self: Tensor, other: Any) -> Any:
         result = operator(self, other)
+        if self.requires_grad and self.is_leaf and result is not NotImplemented and result.requires_grad:
+            raise _starling.Error(
+                "[setitem] expected a tensor without gradient, got one that requires it, whose name would be another value's from here "
+                "on: write under no_grad(), or write x = x - y"
+            )
         if result is NotImplemented or result.requires_grad or (result.traced and self.traced):
             return result
         if result.traced:  # a tensor from outside, inside compile(): its program assigns it

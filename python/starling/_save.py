@@ -8,7 +8,7 @@ import os
 from typing import Any, Callable, Iterator, Mapping, Sequence
 
 from . import _starling
-from ._copies import _modes, _set_modes
+from ._copies import _modes, _put_modes_back
 from ._starling import Tensor
 
 
@@ -66,4 +66,4 @@ def _evaluating(net: Any) -> Iterator[None]:
     try:
         yield
     finally:
-        _set_modes(net, modes)
+        _put_modes_back(net, modes)

@@ -81,6 +81,9 @@ class Loader:
         ranks: int = 1,
         **options: Any,
     ):
+        named = isinstance(source, (str, dict))
+        if not named and split != "train":
+            raise ValueError(f"[data] expected split={split!r} beside a source by its name only, got {type(source).__name__}: give its part itself")
         _expect(batch >= 1, f"a batch of at least one sample, got {batch}")
         _expect(workers >= 1, f"at least one worker, got {workers}")
         _expect(0 <= rank < ranks, f"a rank below {ranks}, got {rank}")

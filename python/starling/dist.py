@@ -64,7 +64,7 @@ def spawn(function: Callable[..., Any], ranks: int, *arguments: Any) -> list[Any
     """function(*arguments) on so many ranks that are threads of this process; what each returned, by rank.
 
     Every rank has networks and optimizers of its own and seeds its own random numbers: rank() and size() tell it which it is. An error of one
-    ends the others' waits and is raised here. The GIL is free while programs, kernels and exchanges run.
+    ends the others' waits and is raised here; who waits for one that has returned is told so. The GIL is free while programs, kernels and exchanges run.
     """
     if ranks < 1:
         raise ValueError(f"[dist] expected at least one rank, got {ranks}")
@@ -86,8 +86,14 @@ def spawn(function: Callable[..., Any], ranks: int, *arguments: Any) -> list[Any
     threads = [_threading.Thread(target=run, args=each, name=f"starling-rank-{each[0]}", daemon=True) for each in enumerate(members)]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    try:
+        for thread in threads:
+            thread.join()
+    except BaseException as error:  # Ctrl-C: ranks that were left behind would end with the process, in the midst of a wait
+        members[0].abort(f"{type(error).__name__}: {error}")
+        for thread in threads:
+            thread.join()
+        raise
     if failures:
         raise failures[0]
     return results

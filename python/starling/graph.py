@@ -24,14 +24,14 @@ class Builder(_starling.BuilderBase):
     graph: Graph
 
     def __enter__(self) -> Builder:
-        self.begin()
+        self._begin()
         return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if kind is None:
-            self.graph = self.finish()
+            self.graph = self._finish()
         else:
-            self.drop()
+            self._drop()
 
 
 class Session:
