@@ -255,6 +255,9 @@ void bind_module(nb::module_& m) {
             return nn::summary(self, sample, {.dtype = dtype}).text();
           },
           nb::arg("sample"), nb::arg("dtype") = DType::f32, "A table of layers for samples of this shape.");
+  m.def(
+      "_is_made", [](nb::handle given) { return !nb::inst_check(given) || nb::inst_ready(given); }, nb::arg("given"),
+      "False: super().__init__() was not called.");
   nb::class_<PyModule, nn::Module>(m, "PyModule", nb::type_slots(module_slots), "A module whose call is Python's.")
       .def(nb::init<>())
       .def("_call", &PyModule::call_from_python, nb::arg("inputs"))

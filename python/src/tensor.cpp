@@ -153,7 +153,8 @@ void bind_tensor(nb::module_& m) {
   // A function whose first argument is the object that it is looked up on, without a call of Python in between.
   m.def("_as_method", [](nb::handle function) { return nb::steal(PyInstanceMethod_New(function.ptr())); });
   nb::class_<HookHandle>(m, "HookHandle", "A hook of a tensor.")
-      .def("remove", &HookHandle::remove, "Takes the hook away; once is enough.");
+      .def("remove", &HookHandle::remove, "Takes the hook away; once is enough.")
+      .def("__repr__", [](const HookHandle&) { return "<hook of a tensor>"; });
   nb::class_<Tensor> tensor(m, "Tensor", nb::is_weak_referenceable(), "An n-dimensional array with gradients.");
   forget_objects_that_end(tensor);
   tensor

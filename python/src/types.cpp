@@ -30,7 +30,26 @@ constexpr std::pair<const char*, const char*> kKinds[] = {{"expected indices in 
                                                           {"bytes of this machine, got a request for", "MemoryError"}};
 PyObject* kinds_of_errors[std::size(kKinds)] = {};  // live as long as the process
 
+// What to do in Python, where the library's words leave it open.
+constexpr std::pair<std::string_view, const char*> kHints[] = {
+    {"expected labels i64", ": convert them, labels.long()"},
+    {"expected operands of one dtype, got", ": convert one of them, such as x.float()"},
+    {"expected a value that depends on tensors requiring gradients, got one that does not",
+     ": results of compiled functions have no history, call backward() inside or compile(grad(f))"}};
+
+std::string hint_for(std::string_view text) {
+  for (const auto& [words, hint] : kHints) {
+    if (text.find(words) != std::string_view::npos) return hint;
+  }
+  return {};
+}
+
+PyObject* error_object = nullptr;  // live as long as the process
+PyObject* argument_error_object = nullptr;
+
 void bind_kinds_of_errors(nb::module_& m, const nb::object& error) {
+  error_object = nb::object(error).release().ptr();
+  argument_error_object = nb::object(m.attr("ArgumentError")).release().ptr();
   const nb::handle builtins = nb::module_::import_("builtins");
   for (std::size_t i = 0; i < std::size(kKinds); ++i) {
     const std::string name = "_" + std::string(kKinds[i].second);
@@ -43,10 +62,14 @@ void bind_kinds_of_errors(nb::module_& m, const nb::object& error) {
   nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
     try {
       std::rethrow_exception(thrown);
-    } catch (const ArgumentError&) {
-      throw;  // a class of its own, too
+    } catch (const ArgumentError& problem) {
+      const std::string hint = hint_for(problem.what());
+      if (hint.empty()) throw;  // a class of its own, too
+      PyErr_SetString(argument_error_object, (problem.what() + hint).c_str());
     } catch (const Error& problem) {
       const std::string_view text = problem.what();
+      if (const std::string hint = hint_for(text); !hint.empty())
+        return PyErr_SetString(error_object, (problem.what() + hint).c_str());
       for (std::size_t i = 0; i < std::size(kKinds); ++i) {
         if (text.find(kKinds[i].first) == std::string_view::npos) continue;
         return PyErr_SetString(kinds_of_errors[i], problem.what());

@@ -24,7 +24,7 @@ from ._autograd import grad as grad, hessian_vector_product as hessian_vector_pr
 from ._names import *  # noqa: F401,F403 - names of other frameworks
 from ._compile import CompiledFunction as CompiledFunction, compile as compile
 from .control import cond as cond, scan as scan, while_loop as while_loop
-from . import _copies, _html  # noqa: F401 - lets modules be copied and pickled; what notebooks show
+from . import _copies, _html, _public  # noqa: F401 - lets modules be copied and pickled; what notebooks show
 from ._save import load as load, save as save, save_model as save_model
 from . import control as control, data as data, dist as dist, graph as graph, metrics as metrics, nn as nn, op as op
 from . import optim as optim, schedules as schedules, train as train, zoo as zoo
@@ -32,6 +32,10 @@ from . import optim as optim, schedules as schedules, train as train, zoo as zoo
 float64, float32, float16, bfloat16 = _starling.f64, _starling.f32, _starling.f16, _starling.bf16
 int64, int32, int16, int8 = _starling.i64, _starling.i32, _starling.i16, _starling.i8
 uint64, uint32, uint16, uint8 = _starling.u64, _starling.u32, _starling.u16, _starling.u8
+
+for _module in (control, data, dist, graph, metrics, nn, optim, schedules, train, zoo):
+    _public.tell(_module)
+del _module
 
 
 def cuda(index: int = 0) -> Device:

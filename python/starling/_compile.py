@@ -166,6 +166,10 @@ class CompiledFunction:
 
         return CompiledFunction(method, self._cache, **self._options)
 
+    def __repr__(self) -> str:
+        name = getattr(self, "__qualname__", type(self._function).__name__)
+        return f"<compiled {name}: {len(self._entries) or 'not called yet, no'} program{'s' * (len(self._entries) != 1)}>"
+
     def _program(self) -> _starling.Program:
         if self._last is None:
             raise _starling.Error("[compile] expected a call before: nothing is compiled yet")

@@ -50,6 +50,9 @@ class HookHandle:
     def __init__(self, remove: Callable[[], Any]):
         self._remove: Callable[[], Any] | None = remove
 
+    def __repr__(self) -> str:
+        return f"<hook of a module{'' if self._remove else ', removed'}>"
+
     def remove(self) -> None:
         """Takes the hook away; once is enough."""
         if self._remove is not None:

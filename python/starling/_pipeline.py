@@ -11,6 +11,7 @@ import pickle
 import queue
 import signal
 import threading
+import traceback
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Iterator
 
@@ -27,9 +28,10 @@ def collate(samples: list[Any]) -> Any:
     """Fields of samples along a new first axis, as NumPy arrays: new memory, which tensors then share. Of dicts a dict."""
     if isinstance(samples[0], dict):
         return _collated_dicts(samples)
-    rows = [_fields(sample) for sample in samples]
-    if any(len(row) != len(rows[0]) for row in rows):
-        raise ValueError(f"[data] expected samples with {len(rows[0])} fields each, got {sorted({len(row) for row in rows})}")
+    rows = [_fields(sample, place) for place, sample in enumerate(samples)]
+    for place, row in enumerate(rows):
+        if len(row) != len(rows[0]):
+            raise ValueError(f"[data] expected samples with {len(rows[0])} fields each, got {len(row)} in sample {place} of the batch")
     return [_stacked([row[i] for row in rows], i) for i in range(len(rows[0]))]
 
 
@@ -43,8 +45,11 @@ def _collated_dicts(samples: list[Any]) -> dict[Any, Any]:
     return {key: _stacked(column, key) for key, column in columns.items()}
 
 
-def _fields(sample: Any) -> list[Any]:
+def _fields(sample: Any, place: int) -> list[Any]:
     fields = list(sample) if isinstance(sample, (tuple, list)) else [sample]
+    for field in fields:
+        if field is None or isinstance(field, (str, bytes)):
+            raise TypeError(f"[data] expected numbers and arrays as samples, got {field!r} in sample {place} of the batch: a collate_fn may take it")
     return [np.asarray(field, _plain_dtype(field)) for field in fields]
 
 
@@ -85,7 +90,60 @@ class _Rows:
         self._make = _Samples(transform, make)
 
     def __call__(self, rows: Any) -> Any:
-        return self._make([self._data[int(row)] for row in rows])
+        return self._make([self._row(int(row)) for row in rows])
+
+    def _row(self, row: int) -> Any:
+        try:
+            return self._data[row]
+        except Exception as error:
+            _note(error, f"[data] sample {row} was asked for")
+            raise
+
+
+class _Columns:
+    """Samples of arrays of equal length, in a tuple or by name."""
+
+    def __init__(self, columns: Any):
+        self._columns = columns
+        sizes = {len(column) for column in (columns.values() if isinstance(columns, dict) else columns)}
+        if len(sizes) != 1:
+            raise ValueError(f"[data] expected arrays with as many samples each, got {sorted(sizes)}")
+        (self._size,) = sizes
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, i: Any) -> Any:
+        if isinstance(self._columns, dict):
+            return {name: column[i] for name, column in self._columns.items()}
+        return tuple(column[i] for column in self._columns)
+
+
+class _NamedRows:
+    """Makes a batch of arrays by name."""
+
+    def __init__(self, columns: dict[str, Any]):
+        self._columns = {name: np.asarray(column) for name, column in columns.items()}
+
+    def __call__(self, rows: Any) -> Any:
+        return {name: column[rows] for name, column in self._columns.items()}
+
+
+def _note(error: BaseException, text: str) -> None:
+    """A line below the error's own words; before Python 3.11 nothing shows it."""
+    if hasattr(error, "add_note"):
+        error.add_note(text)
+
+
+class _InWorker(Exception):
+    """Where an error of a worker process comes from: its traceback there, as the cause of the error here."""
+
+    def __init__(self, trace: str):
+        super().__init__(trace)
+        self._trace = trace
+
+    def __str__(self) -> str:
+        return f"in a worker process\n{self._trace}"
 
 
 class _Threads:
@@ -130,13 +188,13 @@ class _Processes:
 
     def _answer(self, at: int) -> Any:
         try:
-            made, error = self._pipes[at].recv()
+            made, error, trace = self._pipes[at].recv()
         except (EOFError, OSError):
             self._workers[at].join(_ENDED_S)
             code = self._workers[at].exitcode
             raise _starling.Error(f"[data] expected worker process {at} to make its batches, got its end with code {code}") from None
         if error is not None:
-            raise error
+            raise error from _InWorker(trace)
         return made
 
     def stop(self) -> None:
@@ -152,7 +210,7 @@ class _Processes:
 
 
 def _serve(make: Any, pipe: Any, others: list[Any]) -> None:
-    """A worker process: answers (batch, None) or (None, error) to each task, until its pipe is closed."""
+    """A worker process: answers (batch, None, "") or (None, error, traceback) to each task, until its pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that takes the batches
     for other in others:
         other.close()  # else these pipes would stay open as long as this process
@@ -160,9 +218,9 @@ def _serve(make: Any, pipe: Any, others: list[Any]) -> None:
         while True:
             task = pipe.recv()
             try:
-                answer: Any = (make(task), None)
+                answer: Any = (make(task), None, "")
             except Exception as error:  # noqa: BLE001 - raised where batches are taken
-                answer = (None, _portable(error))
+                answer = (None, _portable(error), traceback.format_exc())
             pipe.send(answer)
     except (EOFError, OSError):
         pass
@@ -217,15 +275,19 @@ def batches(tasks: Iterator[Any], make: Any, workers: int, processes: bool) -> I
     stop = threading.Event()
     reader = threading.Thread(target=_read, args=(tasks, made, places, place, stop), daemon=True, name="starling-data-reader")
     reader.start()
+    patience = _ENDED_S
     try:
         while (answer := place.get()) is not _END:
             batch = answer()
             places.release()
             yield batch
+    except KeyboardInterrupt:
+        patience = _POLL_S
+        raise
     finally:
         stop.set()
         made.stop()
-        reader.join(_ENDED_S)  # it may be inside of the source, which nobody can interrupt
+        reader.join(patience)  # it may be inside of the source, which nobody can interrupt
         made.close()
 
 

@@ -21,6 +21,7 @@ _ELSEWHERE = {  # words of other frameworks for keywords of ours, or what stands
     "dim": "axis",
     "unbiased": "correction=0 or correction=1",
 }
+_INSTEAD = {"num_threads": "set_num_threads(n) sets it"}
 _WORDS = {
     "int": "an int",
     "float": "a number",
@@ -122,7 +123,13 @@ def _keyword(name: str, known: Sequence[str]) -> str:
     return f"got '{name}'" + (f" (here it is {instead})" if instead else "")
 
 
-def _problem(parameters: list[_Parameter], values: Sequence[Any], keywords: dict[str, Any]) -> tuple[int, str]:
+def _attributes(name: str) -> str:
+    """Options of an op, which go by name."""
+    op = _starling.all_ops().get(name)
+    return "its options go by name" if op is None else f"{', '.join(op.attributes)} go by name"
+
+
+def _problem(name: str, parameters: list[_Parameter], values: Sequence[Any], keywords: dict[str, Any]) -> tuple[int, str]:
     """What is wrong with a call of one signature, and how far it went well."""
     names = [one.name for one in parameters]
     by_position = parameters[: names.index("*")] if "*" in names else parameters
@@ -133,11 +140,12 @@ def _problem(parameters: list[_Parameter], values: Sequence[Any], keywords: dict
     known = {one.name: one for one in parameters if one.name != "*" and not one.any_number}
     anything = any(name.startswith("**") for name in names)
     if len(values) > len(plain) and rest is None:
-        what = "keywords behind them" if anything else f"({', '.join(map(str, known.values()))})"
-        return len(plain), f"expected at most {len(plain)} value{'s' * (len(plain) != 1)} by position, got {len(values)}: {what}"
-    for number, (name, value) in enumerate(keywords.items()):
-        if name not in known and not anything:
-            return len(values) + number, f"expected keywords out of ({', '.join(known)}), {_keyword(name, list(known))}"
+        what = _attributes(name) if anything else _INSTEAD.get(name, f"({', '.join(map(str, known.values()))})")
+        most = f"at most {len(plain)} value{'s' * (len(plain) != 1)} by position" if plain else "no values"
+        return len(plain), f"expected {most}, got {len(values)}: {what}"
+    for number, word in enumerate(keywords):
+        if word not in known and not anything:
+            return len(values) + number, f"expected keywords out of ({', '.join(known)}), {_keyword(word, list(known))}"
     given = {**{one.name: value for one, value in zip(plain, values)}, **keywords}
     for number, one in enumerate(known.values()):
         value = given.get(one.name, _EMPTY)
@@ -146,25 +154,34 @@ def _problem(parameters: list[_Parameter], values: Sequence[Any], keywords: dict
         if value is not _EMPTY and not _fits(value, one.kind):
             return number, f"expected {_expected(one.kind)} for {one.name}, got {_shown(value)}"
     if rest is not None and not _is_shape(tuple(values[len(plain) :])):
-        return 0, f"expected {rest.name.lstrip('*')} as ints, got {', '.join(map(_shown, values))}"
+        far = len(values) if len(values) > 1 and all(isinstance(value, (int, float)) for value in values) else 0
+        return far, f"expected {rest.name.lstrip('*')} as ints, got {', '.join(map(_shown, values))}"
     return -1, ""
+
+
+def signatures(text: str) -> list[tuple[str, list[_Parameter]]]:
+    """Name and parameters of the functions that nanobind names in a refusal or a docstring, a line for each."""
+    found = re.findall(r"^ *(?:\d+\. )?``?(\w+)\((.*)\) -> .*$|^ *(?:\d+\. )?(\w+)\((.*)\) -> .*$", text, flags=re.M)
+    return [(quoted or name, _parameters(quoted_inside or inside)) for quoted, quoted_inside, name, inside in found]
 
 
 def explained(text: str, kind: str | None, values: list[Any], keywords: dict[str, Any]) -> str | None:
     """The refusal in our words; None: none were found."""
-    found = re.findall(r"^ +\d+\. (\w+)\((.*)\) -> .*$", text, flags=re.M)
+    if values and isinstance(values[0], _starling.ModuleBase) and not _starling._is_made(values[0]):
+        who = type(values[0]).__name__
+        return f"[module] expected {who}.__init__ to call super().__init__() first, got a {who} that did not"
+    found = signatures(text)
     if not found:
         return None
     told = []
-    for name, inside in found:
-        parameters = _parameters(inside)
+    for name, parameters in found:
         if kind is not None and parameters and parameters[0].name == "self":
             parameters = parameters[1:]
         elif parameters and parameters[0].name == "self":
             parameters, rest = parameters[1:], values[1:]
-            told.append((*_problem(parameters, rest, keywords), name))
+            told.append((*_problem(name, parameters, rest, keywords), name))
             continue
-        told.append((*_problem(parameters, values, keywords), name))
+        told.append((*_problem(name, parameters, values, keywords), name))
     told = [one for one in told if one[0] >= 0]
     if not told:
         return None

@@ -7,7 +7,7 @@ import json as _json
 import sys as _sys
 import threading as _threading
 from contextlib import contextmanager as _contextmanager
-from types import TracebackType
+from types import TracebackType as _TracebackType
 from typing import TYPE_CHECKING, Any, Callable, Iterator
 
 from . import _starling
@@ -32,7 +32,7 @@ def _report_exceptions() -> None:
     """Tells the launcher of an exception that ends this rank, before others fail because of it."""
     shown = _sys.excepthook
 
-    def report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    def report(kind: type[BaseException], error: BaseException, trace: _TracebackType | None) -> None:
         if not issubclass(kind, KeyboardInterrupt):
             _starling._dist_failed(f"{kind.__name__}: {error}")
         shown(kind, error, trace)
@@ -149,6 +149,13 @@ class GradientReducer:
     def left_early(self) -> int:
         """Exchanges of the last step that began before finish()."""
         return self._base.left_early
+
+
+def _no_pickle(self: Strategy, protocol: Any) -> Any:
+    raise TypeError("[dist] expected a strategy to stay with the ranks that it was made for, got a copy or pickle of it: make another one by its options")
+
+
+setattr(Strategy, "__reduce_ex__", _no_pickle)
 
 
 def _maker(kind: str, doc: str, schema: dict[str, Any]) -> Callable[..., Strategy]:

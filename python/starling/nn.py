@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Iterable, Iterator
 
 from . import _starling
-from . import _parts  # noqa: F401 - gives all modules their walks and hooks
+from . import _layers, _parts  # noqa: F401 - give all modules their words, walks and hooks
 from ._kinds import camel as _camel
 from ._kinds import describe as _describe
 from ._starling import (  # noqa: F401
@@ -88,6 +88,8 @@ class Module(_starling.PyModule):
     """
 
     def __setattr__(self, name: str, value: Any) -> None:
+        if not _starling._is_made(self):
+            raise TypeError(f"[module] expected {type(self).__name__}.__init__ to call super().__init__() first, before it sets self.{name}")
         if isinstance(value, Parameter):
             value = self._own_parameter(name, value.tensor)
         elif isinstance(value, ModuleBase):

@@ -13,7 +13,7 @@ from . import _html, _pipeline, _progress, _starling
 from ._checkpoints import Checkpoints as Checkpoints
 from ._runs import Summary as Summary
 from ._starling import Run as Run  # noqa: F401
-from .data import Loader as _Loader, _is_stream, dataset as _dataset
+from .data import Loader as _Loader, _is_named, _is_stream, dataset as _dataset
 
 objectives = _starling._objectives
 
@@ -138,6 +138,7 @@ class Trainer:
             return Summary(_starling._run_job(self._job, _progress.place(self._quiet), self._net, self._callbacks))
         if train is None:
             raise TypeError("[trainer] expected data: fit(train), or a job that names it")
+        train, test = _in_order(train), _in_order(test)
         if isinstance(train, (str, dict)) and test is None:
             from .data import read
 
@@ -155,6 +156,7 @@ class Trainer:
 
     def evaluate(self, data: Any) -> dict[str, float]:
         """Metrics of the network on data."""
+        data = _in_order(data)
         metrics: dict[str, float] = self._own().evaluate(_dataset(data, "test") if isinstance(data, (str, dict)) else _held(data))
         return metrics
 
@@ -208,6 +210,11 @@ def _expect_folder(options: dict[str, Any]) -> None:
         raise ValueError(f"[trainer] expected a folder beside {name}, where states are kept: Trainer(…, folder='runs/one')")
     if folder and os.path.exists(folder) and not os.path.isdir(folder):
         raise ValueError(f"[trainer] expected a folder to keep states in, got the file {folder!r}")
+
+
+def _in_order(data: Any) -> Any:
+    """Arrays by name as a tuple; anything else as it is."""
+    return tuple(data.values()) if _is_named(data) else data
 
 
 def _held(data: Any) -> Any:
