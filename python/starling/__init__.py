@@ -21,6 +21,7 @@ from . import _methods  # noqa: F401 - gives Tensor its methods
 from . import _numpy  # noqa: F401 - functions of NumPy take tensors
 from ._autograd import Function as Function, enable_grad as enable_grad, no_grad as no_grad, recompute as recompute
 from ._autograd import grad as grad, hessian_vector_product as hessian_vector_product, jvp as jvp, value_and_grad as value_and_grad, vjp as vjp
+from ._functions import *  # noqa: F401,F403 - names that are made of others
 from ._names import *  # noqa: F401,F403 - names of other frameworks
 from ._compile import CompiledFunction as CompiledFunction, compile as compile
 from .control import cond as cond, scan as scan, while_loop as while_loop

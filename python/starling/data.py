@@ -12,6 +12,7 @@ import numpy as _np
 
 from . import _pipeline, _starling
 from ._starling import Dataset as Dataset  # noqa: F401
+from ._subsets import ConcatDataset as ConcatDataset, Subset as Subset, TensorDataset as TensorDataset, random_split as random_split
 
 sources = _starling._source_kinds
 
@@ -39,6 +40,8 @@ def dataset(source: Any, split: str = "train", **options: Any) -> Dataset:
         raise TypeError(f"[data] expected options only for sources by name, got {', '.join(options)}{_ours(options)}")
     if isinstance(source, tuple) and source and all(isinstance(column, list) for column in source):
         raise TypeError("[data] expected a tuple of arrays, got one of lists: numpy.asarray() of each, or a list of samples")
+    if isinstance(source, TensorDataset):
+        return _starling._columns(source.tensors)
     if _is_columns(source):
         return _starling._columns(source)
     if hasattr(source, "__len__") and hasattr(source, "__getitem__"):

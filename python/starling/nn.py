@@ -327,6 +327,32 @@ class ModuleList(Module):
         return self._modules[i]
 
 
+class ParameterList(Module):
+    """A list of parameters: ParameterList([starling.ones(2)])."""
+
+    def __init__(self, parameters: Iterable[Any] = ()):
+        super().__init__()
+        for parameter in parameters:
+            self.append(parameter)
+
+    def append(self, parameter: Any) -> ParameterList:
+        """Adds a parameter, or what becomes one, at the end; returns the list."""
+        setattr(self, str(len(self)), parameter if isinstance(parameter, Parameter) else Parameter(parameter))
+        return self
+
+    def __len__(self) -> int:
+        return len(self._own_parameters())
+
+    def __getitem__(self, i: int) -> Any:
+        return self._own_parameters()[str(range(len(self))[i])]
+
+    def __setitem__(self, i: int, parameter: Any) -> None:
+        setattr(self, str(range(len(self))[i]), parameter if isinstance(parameter, Parameter) else Parameter(parameter))
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
+
+
 def declared(layers: Any, sample: Any) -> ModuleBase:
     """A network from a list of layers as in job files, for samples of this shape (without the batch)."""
     text = layers if isinstance(layers, str) else _json.dumps(layers)
