@@ -7,6 +7,7 @@ _typed_*.pyi:  what the package makes at import of the library's registries: ops
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import keyword
 import pathlib
@@ -36,6 +37,14 @@ MODULE_METHODS = """\
     def named_modules(self, prefix: str = "") -> Iterator[tuple[str, ModuleBase]]: ...
     def modules(self) -> Iterator[ModuleBase]: ...
     def apply(self, function: Callable[[ModuleBase], Any]) -> ModuleBase: ...
+    def zero_grad(self) -> None: ...
+    def float(self) -> ModuleBase: ...
+    def double(self) -> ModuleBase: ...
+    def half(self) -> ModuleBase: ...
+    def cpu(self) -> ModuleBase: ...
+    def cuda(self, device: int = 0) -> ModuleBase: ...
+    def requires_grad_(self, on: bool = True) -> ModuleBase: ...
+    def get_submodule(self, path: str) -> ModuleBase: ...
     def register_forward_pre_hook(self, hook: Callable[..., Any]) -> Any: ...
     def register_forward_hook(self, hook: Callable[..., Any]) -> Any: ...
 """
@@ -96,12 +105,43 @@ def methods_of_tensors(stub: str, names: list[str]) -> str:
         "    def contiguous(self) -> Tensor: ...",
         "    def t(self) -> Tensor: ...",
         "    def dim(self) -> int: ...",
+        "    def mm(self, other: TensorLike) -> Tensor: ...",
+        "    def bmm(self, other: TensorLike) -> Tensor: ...",
+        "    def clip(self, min: Any = None, max: Any = None) -> Tensor: ...",
+        "    def clamp_(self, min: Any = None, max: Any = None) -> Tensor: ...",
+        "    def masked_fill_(self, mask: TensorLike, value: TensorLike) -> Tensor: ...",
+        "    def normal_(self, mean: float = 0.0, std: float = 1.0) -> Tensor: ...",
+        "    def uniform_(self, low: float = 0.0, high: float = 1.0) -> Tensor: ...",
+        "    def type_as(self, other: Tensor) -> Tensor: ...",
+        "    def expand_as(self, other: Tensor) -> Tensor: ...",
+        "    def view_as(self, other: Tensor) -> Tensor: ...",
+        "    def __round__(self, digits: int | None = None) -> Tensor: ...",
+        "    def __divmod__(self, other: TensorLike) -> tuple[Any, Any]: ...",
+        "    def __rdivmod__(self, other: TensorLike) -> tuple[Any, Any]: ...",
+        "    @property\n    def itemsize(self) -> int: ...",
+        "    @property\n    def nbytes(self) -> int: ...",
     ]
+    made += [f"    def {name}(self, other: TensorLike, *, alpha: float = 1) -> Tensor: ..." for name in ("add", "sub", "mul", "div")]
+    made += [f"    def {name}(self, other: TensorLike) -> Tensor: ..." for name in ("eq", "ne", "lt", "le", "gt", "ge")]
+    made += plain_functions()
     made += [f"    def {kind}(self) -> Tensor: ..." for kind in ("float", "double", "half", "long", "int", "bool")]
     made += [f"    def {name}_(self, other: TensorLike, *, alpha: float = 1) -> Tensor: ..." for name in ("add", "sub", "mul", "div")]
     for operator in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor"):
         made.append(f"    def __i{operator}__(self, other: TensorLike) -> Tensor: ...")
     return "\n\n".join(made)
+
+
+def plain_functions() -> list[str]:
+    """Functions of _functions.py that are methods, too."""
+    tree = ast.parse((pathlib.Path(__file__).parent / "starling/_functions.py").read_text())
+    (listed,) = (node.value for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "METHODS")
+    methods = ast.literal_eval(listed.func.value)
+    made = []
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name in methods.split():
+            rest = ast.unparse(node.args).partition(",")[2].strip()
+            made.append(f"    def {node.name}(self{', ' + rest if rest else ''}) -> {ast.unparse(node.returns)}: ...")
+    return made
 
 
 def with_attributes(stub: str, ops: dict) -> str:

@@ -59,17 +59,21 @@ struct PyContext {
   }
 };
 
-TensorList called_with(const Held& f, FunctionContext& context, std::span<const Tensor> in) {
+// `attributes` is what the passes of one call have set on their context: each finds what the one before has left.
+TensorList called_with(const Held& f, const Held& attributes, FunctionContext& context, std::span<const Tensor> in) {
   const nb::gil_scoped_acquire gil;
   nb::list all;
   const nb::object handle = nb::cast(PyContext{&context});
+  handle.attr("__dict__").attr("update")(*attributes);
   all.append(handle);
   for (nb::handle each : arguments(in)) all.append(each);
   struct Over {
     PyContext& used;
     ~Over() { used.context = nullptr; }
   } const over{nb::cast<PyContext&>(handle)};
-  return list_of((*f)(*nb::tuple(all)));
+  const nb::object results = (*f)(*nb::tuple(all));
+  attributes->attr("update")(handle.attr("__dict__"));
+  return list_of(results);
 }
 
 void bind_scopes(nb::module_& m) {
@@ -114,6 +118,9 @@ void bind_autograd(nb::module_& m) {
     const auto of = value_and_grad_all([&result, f = held(std::move(f))](std::span<const Tensor> in) -> Tensor {
       TensorList out = called(f, in);
       check(out.size() == 1, "[grad] expected a function of one result, got {}", out.size());
+      check(!out[0].defined() || out[0].numel() == 1,
+            "[grad] expected a function whose result has one element, got {}: sum() it, or use vjp()",
+            out[0].defined() ? to_string(out[0].type()) : "");
       return result = out[0];
     });
     const std::vector<Tensor> by = to_tensors(inputs);
@@ -149,10 +156,17 @@ void bind_autograd(nb::module_& m) {
     const auto function = [f = held(std::move(f))](std::span<const Tensor> in) { return called(f, in); };
     return to_python(without_gil([&] { return recompute(function, by); }));
   });
-  nb::class_<PyContext>(m, "FunctionContext", "What a function keeps from its forward for its backward pass.")
+  nb::class_<PyContext>(m, "FunctionContext", nb::dynamic_attr(),
+                        "What a function keeps from its forward for its backward pass.")
       .def(
           "save", [](PyContext& self, nb::args tensors) { self.get().save(to_tensors(tensors)); }, nb::arg("tensors"),
           "Keeps tensors for the backward pass.")
+      .def(
+          "save_for_backward", [](PyContext& self, nb::args tensors) { self.get().save(to_tensors(tensors)); },
+          nb::arg("tensors"), "save(), as PyTorch calls it.")
+      .def_prop_ro(
+          "saved_tensors", [](const PyContext& self) { return nb::tuple(arguments(self.get().saved())); },
+          "saved, as PyTorch calls it.")
       .def_prop_ro(
           "saved", [](const PyContext& self) { return nb::tuple(arguments(self.get().saved())); },
           "The tensors that forward has kept.")
@@ -160,9 +174,9 @@ void bind_autograd(nb::module_& m) {
           "needs", [](const PyContext& self, int input) { return self.get().needs(input); }, nb::arg("input"),
           "Whether the gradient of this input is asked for.");
   m.def("_custom", [](const std::string& name, nb::object forward, nb::object backward, nb::handle inputs) {
-    const auto pass = [](nb::object f) {
-      return [f = held(std::move(f))](FunctionContext& context, std::span<const Tensor> in) {
-        return called_with(f, context, in);
+    const auto pass = [attributes = held(nb::dict())](nb::object f) {
+      return [f = held(std::move(f)), attributes](FunctionContext& context, std::span<const Tensor> in) {
+        return called_with(f, attributes, context, in);
       };
     };
     const std::vector<Tensor> by = to_tensors(inputs);

@@ -16,6 +16,7 @@
 #include "starling/base/error.h"
 #include "starling/graph/printer.h"
 #include "starling/ops/def/apply.h"
+#include "starling/tensor/interpreter.h"
 #include "traced_lines.h"
 
 namespace starling::python {
@@ -91,6 +92,16 @@ class PyProgram {
 }  // namespace
 
 void bind_compile(nb::module_& m) {
+  m.def(
+      "_tracing", [] { return current_interpreter().tracer() != nullptr; },
+      "Whether ops of this thread are added to a program that is being made.");
+  m.def(
+      "_eagerly",
+      [](nb::handle f) {
+        const InterpreterScope eager(eager_interpreter());
+        return nb::object(f());
+      },
+      nb::arg("f"), "f(), whose ops run at once, also while a program is being made.");
   nb::class_<PyProgram>(m, "Program", "A traced function over flat lists of tensors.")
       .def(
           "__init__",

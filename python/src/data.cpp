@@ -54,6 +54,8 @@ class PyDataset final : public Dataset {
     } catch (nb::python_error& error) {
       // Threads of the loader hand on errors as text.
       fail("[data] sample {}: {}", index, error.what());
+    } catch (const nb::builtin_exception& error) {  // of what is no tensor
+      fail("[data] sample {}: {}", index, error.what());
     }
   }
 

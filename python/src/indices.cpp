@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "define.h"
 #include "starling/ops/api/index.h"
 #include "starling/ops/api/row_sparse.h"
@@ -5,22 +7,36 @@
 
 namespace starling::python {
 
+namespace {
+
+// PyTorch's order is (x, axis, index).
+const Tensor& index_given(const char* who, const Arg& index) {
+  if (index.tensor.rank() == 0)
+    throw nb::type_error(
+        fmt::format("[{0}] expected an index tensor behind x, got a number: {0}(x, index, axis=1)", who).c_str());
+  return index.tensor;
+}
+
+}  // namespace
+
 void bind_indices(nb::module_& m) {
   def_axis(
       m, "gather",
-      [](const Arg& x, const Arg& index, std::int64_t axis) { return gather(x.tensor, index.tensor, axis); },
+      [](const Arg& x, const Arg& index, std::int64_t axis) {
+        return gather(x.tensor, index_given("gather", index), axis);
+      },
       "Elements along an axis at these indices.", nb::arg("x"), nb::arg("index"), nb::arg("axis"));
   def_axis(
       m, "scatter",
       [](const Arg& x, const Arg& index, const Arg& source, std::int64_t axis) {
-        return scatter(x.tensor, index.tensor, source.tensor, axis);
+        return scatter(x.tensor, index_given("scatter", index), source.tensor, axis);
       },
       "x with the source written at these indices.", nb::arg("x"), nb::arg("index"), nb::arg("source"),
       nb::arg("axis"));
   def_axis(
       m, "scatter_add",
       [](const Arg& x, const Arg& index, const Arg& source, std::int64_t axis) {
-        return scatter_add(x.tensor, index.tensor, source.tensor, axis);
+        return scatter_add(x.tensor, index_given("scatter_add", index), source.tensor, axis);
       },
       "x with the source added at these indices.", nb::arg("x"), nb::arg("index"), nb::arg("source"), nb::arg("axis"));
   def_axis(

@@ -1,5 +1,6 @@
 #include "bind.h"
 #include "foreign_lock.h"
+#include "refusals.h"
 #include "user_line.h"
 
 NB_MODULE(_starling, m) {
@@ -34,4 +35,5 @@ NB_MODULE(_starling, m) {
   bind_control(m);
   bind_metrics(m);
   bind_sessions(m);
+  tell_refusals(m);
 }

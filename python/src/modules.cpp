@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <map>
 
 #include "bind.h"
 #include "convert.h"
@@ -19,17 +20,37 @@
 #include "starling/nn/module.h"
 #include "starling/nn/normalize.h"
 #include "starling/nn/summary.h"
+#include "starling/ops/def/argument_error.h"
 #include "starling/ops/def/scopes/scope.h"
 #include "starling/zoo/zoo.h"
 #include "states.h"
+#include "tied_weights.h"
 
 namespace starling::python {
+
+template struct WeightOfLinear<&nn::Linear::weight_>;
+template struct WeightOfEmbedding<&nn::Embedding::weight_>;
+
 namespace {
 
 // A module whose forward pass is written in Python.
 class PyModule : public nn::Module {
  public:
-  Tensor own_parameter(const std::string& name, const Tensor& value) { return add_parameter(name, value); }
+  // One that was there takes the place of the other: optimizers and compiled functions are made afterwards.
+  Tensor own_parameter(const std::string& name, Tensor value) {
+    const auto found = own_.find(name);
+    if (found == own_.end()) return *(own_[name] = &add_parameter(name, value));
+    value.set_requires_grad();
+    *found->second = value;
+    set_name(this->name());
+    return value;
+  }
+  // By the names that they were given here, whatever name a shared one bears.
+  nb::dict own_parameters() const {
+    nb::dict all;
+    for (const auto& [name, tensor] : own_) all[name.c_str()] = *tensor;
+    return all;
+  }
   Tensor own_buffer(const std::string& name, const Tensor& value) { return add_buffer(name, value); }
   void own_module(const std::string& name, std::shared_ptr<nn::Module> module) {
     for (const auto& [path, part] : module->named_modules())
@@ -75,7 +96,8 @@ class PyModule : public nn::Module {
   }
 
  private:
-  nb::object* result_ = nullptr;  // where a caller in Python wants what forward() returned, whatever it is
+  std::map<std::string, Tensor*> own_;  // parameters of this module itself
+  nb::object* result_ = nullptr;        // where a caller in Python wants what forward() returned, whatever it is
 };
 
 // Python objects that a module holds through C++, for the collector of cycles: a child may hold its parent, say in a
@@ -208,6 +230,9 @@ void bind_module(nb::module_& m) {
           nb::arg("target"),
           "Parameters and buffers in another dtype or on another device, in place; returns the module.")
       .def(
+          "_rename", [](nn::Module& self) { self.set_name(self.name()); },
+          "Names parameters by where they are first, shared ones too.")
+      .def(
           "find", [](nn::Module& self, const std::string& path) -> nn::Module& { return self.find(path); },
           nb::arg("path"), nb::rv_policy::reference_internal, "The part at a path of names: find(\"block.fc\").")
       .def_prop_ro(
@@ -230,13 +255,34 @@ void bind_module(nb::module_& m) {
             return nn::summary(self, sample, {.dtype = dtype}).text();
           },
           nb::arg("sample"), nb::arg("dtype") = DType::f32, "A table of layers for samples of this shape.");
+  m.def(
+      "_is_made", [](nb::handle given) { return !nb::inst_check(given) || nb::inst_ready(given); }, nb::arg("given"),
+      "False: super().__init__() was not called.");
   nb::class_<PyModule, nn::Module>(m, "PyModule", nb::type_slots(module_slots), "A module whose call is Python's.")
       .def(nb::init<>())
       .def("_call", &PyModule::call_from_python, nb::arg("inputs"))
       .def("_own_parameter", &PyModule::own_parameter)
+      .def("_own_parameters", &PyModule::own_parameters)
       .def("_own_buffer", &PyModule::own_buffer)
       .def("_own_module", &PyModule::own_module);
 }
+
+// Another tensor as a layer's weight, which both then train; it keeps its name.
+template <class Layer>
+void tie(Layer& layer, const Tensor& weight) {
+  Tensor& own = weight_of(layer);
+  if (weight.shape() != own.shape() || weight.dtype() != own.dtype())
+    throw ArgumentError(fmt::format("[{}] expected a weight {} in the place of the own, got {}", layer.kind(),
+                                    to_string(own.type()), to_string(weight.type())));
+  check(!weight.traced() && !(weight.impl()->extra && weight.impl()->extra->node),
+        "[{}] expected a parameter of another module as the weight, got what an op has made: assign the values, "
+        "layer.weight.assign(value)",
+        layer.kind());
+  own = weight;
+  own.set_requires_grad();
+}
+
+constexpr const char* kWeight = "The weight. Another layer's, or a Parameter, takes its place: both are one then.";
 
 nn::Sizes sizes(const Shape& shape) { return {shape}; }
 
@@ -350,7 +396,7 @@ void bind_layers(nb::module_& m) {
       },
       Words{{"inputs", "in_features"}, {"outputs", "out_features"}}, nb::arg("inputs"), nb::arg("outputs"),
       nb::arg("bias") = true);
-  linear.def_prop_ro("weight", &nn::Linear::weight, "[outputs, inputs]");
+  linear.def_prop_rw("weight", &nn::Linear::weight, &tie<nn::Linear>, kWeight);
   bind_conv<nn::Conv1d>(m, "Conv1d");
   bind_conv<nn::Conv2d>(m, "Conv2d");
   bind_conv<nn::Conv3d>(m, "Conv3d");
@@ -399,7 +445,7 @@ void bind_layers(nb::module_& m) {
       },
       Words{{"vocabulary", "num_embeddings"}, {"width", "embedding_dim"}, {"padding", "padding_idx"}},
       nb::arg("vocabulary"), nb::arg("width"), nb::arg("padding") = nb::none(), nb::arg("sparse") = false);
-  embedding.def_prop_ro("weight", &nn::Embedding::weight, "[vocabulary, width]");
+  embedding.def_prop_rw("weight", &nn::Embedding::weight, &tie<nn::Embedding>, kWeight);
   nb::class_<nn::Dropout, nn::Module>(m, "Dropout")
       .def(
           "__init__",

@@ -92,7 +92,13 @@ void bind_tensor_operators(nb::class_<Tensor>& tensor) {
   comparison<&less_equal, &less_equal>(tensor, "__le__", "less_equal");
   comparison<&greater, &greater>(tensor, "__gt__", "greater");
   comparison<&greater_equal, &greater_equal>(tensor, "__ge__", "greater_equal");
-  tensor.def("__neg__", [](const Tensor& self) { return neg(self); })
+  tensor
+      .def("__neg__",
+           [](const Tensor& self) {
+             if (self.dtype() == DType::boolean)
+               throw nb::type_error("[neg] expected numbers, got booleans: use ~x, or convert them, x.long()");
+             return neg(self);
+           })
       .def("__pos__", [](const Tensor& self) { return self; })
       .def("__abs__", [](const Tensor& self) { return self.dtype() == DType::u64 ? self : abs(self); })
       .def("__invert__", [](const Tensor& self) { return bitwise_not(self); });

@@ -53,7 +53,8 @@ std::vector<optim::ParameterGroup> groups_of(nb::handle parameters) {
       else if (name == "weight_decay")
         group.weight_decay = scalar_value(value);
       else
-        fail("[optim] expected params, lr_scale and weight_decay in a group, got '{}'", name);
+        fail("[optim] expected params, lr_scale and weight_decay in a group, got '{}'{}", name,
+             name == "lr" ? ": its rate is the optimizer's lr times lr_scale" : "");
     }
     groups.push_back(std::move(group));
   }

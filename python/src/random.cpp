@@ -7,6 +7,10 @@ namespace starling::python {
 void bind_random(nb::module_& m) {
   m.def("manual_seed", &manual_seed, nb::arg("seed"), "Begins the random numbers of this thread anew.");
   m.def(
+      "next_step", [] { default_generator().next_step(); },
+      "Moves the random numbers of this thread on, as optimizer.step() does: a compiled function that draws some draws "
+      "others at its next call. To be called between its calls, or inside it.");
+  m.def(
       "uniform",
       [](const Shape& shape, double low, double high, DType dtype) {
         return uniform(shape, {low, high, dtype});
@@ -19,7 +23,7 @@ void bind_random(nb::module_& m) {
         return normal(shape, {mean, stddev, dtype});
       },
       nb::arg("shape"), nb::arg("mean") = 0.0, nb::arg("stddev") = 1.0, nb::arg("dtype") = DType::f32,
-      "Normal numbers.");
+      "Normal numbers. In compiled functions: the same at every call until optimizer.step() or next_step().");
   m.def(
       "randint",
       [](std::int64_t low, std::int64_t high, const Shape& shape, DType dtype) {

@@ -62,15 +62,23 @@ void enter(ThreadRank& self) {
   rank_of_thread() = &self;
 }
 
-// Why: of what ended the block, so that the others, which would wait, end too; empty: it is done.
+// Ends the waits of all ranks; from any thread, also once the rank has left.
+void abort(const ThreadRank& self, const std::string& why) {
+  const std::shared_ptr<Comm> comm = self.comm;
+  const nb::gil_scoped_release release;
+  if (comm) comm->abort(why);
+}
+
+// Why: of what ended the block, so that the others, which would wait, end too; empty: it is done, and who waits for
+// this rank from then on is told that it has left.
 void leave(ThreadRank& self, const std::string& why) {
-  if (!why.empty()) {
-    const nb::gil_scoped_release release;
-    self.comm->abort(why);
-  }
+  if (!why.empty()) abort(self, why);
   rank_of_thread() = nullptr;
   self.named.reset();
   self.scope.reset();
+  std::shared_ptr<Comm> last = std::move(self.comm);
+  const nb::gil_scoped_release release;
+  last.reset();
 }
 
 Joined& expect_joined() {
@@ -222,8 +230,8 @@ void bind_ranks(nb::module_& m) {
   m.def("_dist_backend", [] { return rank_of_thread() ? std::string("threads") : expect_joined().world.backend; });
   nb::class_<ThreadRank>(m, "ThreadRank", "A rank that is a thread: with rank: ...")
       .def("enter", &enter, "From here on this thread is the rank.")
-      .def("leave", &leave, nb::arg("why"),
-           "The thread is no rank any more; why: what went wrong, told to the others.");
+      .def("leave", &leave, nb::arg("why"), "The thread is no rank any more; why: what went wrong, told to the others.")
+      .def("abort", &abort, nb::arg("why"), "Ends the waits of all ranks.");
   m.def(
       "_dist_threads",
       [](int ranks) {

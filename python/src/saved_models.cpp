@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -32,6 +33,10 @@ void save_function(const std::string& folder, nb::handle function, nb::handle in
     nb::list arguments;
     for (const Tensor& each : in) arguments.append(each);
     const nb::object made = function(*nb::tuple(arguments));
+    if (nb::isinstance<nb::dict>(made))
+      throw nb::type_error(
+          "[save_model] expected a tensor or a tuple of them as the result, got a dict: return its "
+          "values, and name them by outputs=[...]");
     const bool several = nb::isinstance<nb::tuple>(made) || nb::isinstance<nb::list>(made);
     const std::vector<Tensor> results = several ? to_tensors(made) : std::vector<Tensor>{to_tensor(made)};
     TensorList all;
@@ -63,6 +68,8 @@ void bind_saved_model(nb::module_& m) {
             return to_python(without_gil([&] { return self.run(in); }));
           },
           nb::arg("inputs"))
+      .def("__repr__",
+           [](const SavedModel& self) { return fmt::format("SavedModel({} parameters)", self.parameter_count()); })
       .def_prop_ro("parameter_count", &SavedModel::parameter_count, "Number of trained numbers.")
       .def_prop_ro(
           "weights",

@@ -23,7 +23,8 @@ struct PyBuilder {
   std::optional<GraphBuilder> builder;
 
   GraphBuilder& get() {
-    check(builder.has_value(), "[graph] expected a builder inside of its 'with' block");
+    check(builder.has_value(),
+          "[graph] expected a builder inside of its 'with' block; behind it builder.graph is what it made");
     return *builder;
   }
 };
@@ -65,14 +66,14 @@ void bind_builder(nb::module_& m) {
   nb::class_<PyBuilder>(m, "BuilderBase", "Adds the ops of its thread to a graph.")
       .def("__init__", [](PyBuilder* self) { new (self) PyBuilder{}; })
       .def(
-          "begin",
+          "_begin",
           [](PyBuilder& self) {
             check(!self.builder, "[graph] expected a builder that was not begun before");
             self.builder.emplace();
           },
           "From here on this thread's ops are added.")
       .def(
-          "finish",
+          "_finish",
           [](PyBuilder& self) {
             graph::Graph graph = self.get().finish();
             self.builder.reset();
@@ -80,7 +81,7 @@ void bind_builder(nb::module_& m) {
           },
           "The graph; from here on ops run again.")
       .def(
-          "drop", [](PyBuilder& self) { self.builder.reset(); }, "Gives the graph up.")
+          "_drop", [](PyBuilder& self) { self.builder.reset(); }, "Gives the graph up.")
       .def(
           "placeholder",
           [](PyBuilder& self, const std::string& name, DType dtype, const Shape& shape) {

@@ -17,6 +17,31 @@
 namespace starling::python {
 namespace {
 
+Tensor wanting_gradients(Tensor made, bool wanted) {
+  if (wanted) made.set_requires_grad();
+  return made;
+}
+
+// A function of a shape, which may be given as sizes one by one.
+template <class F>
+void def_sized(nb::module_& m, const char* name, F make, const char* doc) {
+  m.def(
+      name,
+      [make](const Shape& shape, DType dtype, Device device, bool requires_grad) {
+        return wanting_gradients(make(shape, dtype, device), requires_grad);
+      },
+      nb::arg("shape"), nb::arg("dtype") = DType::f32, nb::arg("device") = kCpu, nb::arg("requires_grad") = false, doc);
+  m.def(
+      name,
+      [make, name](nb::args sizes, DType dtype, Device device, bool requires_grad) {
+        const auto shape = shape_from(nb::len(sizes) > 0 ? nb::object(sizes) : nb::none());
+        if (!shape) throw nb::next_overload();
+        return wanting_gradients(make(*shape, dtype, device), requires_grad);
+      },
+      nb::arg("sizes"), nb::kw_only(), nb::arg("dtype") = DType::f32, nb::arg("device") = kCpu,
+      nb::arg("requires_grad") = false);
+}
+
 void bind_creation(nb::module_& m) {
   const auto placed = [](const Tensor& made, Device device) {
     return device == made.device() ? made : to(made, device);
@@ -26,21 +51,20 @@ void bind_creation(nb::module_& m) {
   };
   m.def(
       "full",
-      [=](const Shape& shape, nb::handle value, DType dtype, Device device) {
-        return placed(tensor_of_one(shape, value, dtype), device);
+      [=](const Shape& shape, nb::handle value, DType dtype, Device device, bool requires_grad) {
+        return wanting_gradients(placed(tensor_of_one(shape, value, dtype), device), requires_grad);
       },
       nb::arg("shape"), nb::arg("value"), nb::arg("dtype") = DType::f32, nb::arg("device") = kCpu,
-      "A tensor of one value.");
-  m.def(
-      "zeros", [=](const Shape& shape, DType dtype, Device device) { return filled(shape, 0, dtype, device); },
-      nb::arg("shape"), nb::arg("dtype") = DType::f32, nb::arg("device") = kCpu, "A tensor of zeros.");
-  m.def(
-      "ones", [=](const Shape& shape, DType dtype, Device device) { return filled(shape, 1, dtype, device); },
-      nb::arg("shape"), nb::arg("dtype") = DType::f32, nb::arg("device") = kCpu, "A tensor of ones.");
-  m.def(
-      "empty", [](const Shape& shape, DType dtype, Device device) { return empty(shape, dtype, device); },
-      nb::arg("shape"), nb::arg("dtype") = DType::f32, nb::arg("device") = kCpu,
-      "A tensor whose values are undefined.");
+      nb::arg("requires_grad") = false, "A tensor of one value.");
+  def_sized(
+      m, "zeros", [=](const Shape& shape, DType dtype, Device device) { return filled(shape, 0, dtype, device); },
+      "A tensor of zeros: zeros(2, 3) or zeros((2, 3)).");
+  def_sized(
+      m, "ones", [=](const Shape& shape, DType dtype, Device device) { return filled(shape, 1, dtype, device); },
+      "A tensor of ones: ones(2, 3) or ones((2, 3)).");
+  def_sized(
+      m, "empty", [](const Shape& shape, DType dtype, Device device) { return empty(shape, dtype, device); },
+      "A tensor whose values are undefined: empty(2, 3) or empty((2, 3)).");
   const auto like = [&m](const char* name, double value, const char* doc) {
     m.def(
         name,

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -14,6 +15,7 @@
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/state.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/argument_error.h"
 
 namespace starling::python {
 namespace {
@@ -93,16 +95,26 @@ void bind_values(nb::class_<Tensor>& tensor) {
            })
       .def("__len__",
            [](const Tensor& self) {
-             check(self.rank() > 0, "[len] expected a tensor with dimensions, got a scalar");
+             if (self.rank() == 0) throw nb::type_error("[len] expected a tensor with dimensions, got a scalar");
              return self.shape()[0];
            })
       .def("__hash__", [](const Tensor& self) { return reinterpret_cast<std::intptr_t>(self.impl()) >> 4; });
+}
+
+void set_gradient(const Tensor& self, std::optional<Tensor> grad) {
+  if (grad && (grad->shape() != self.shape() || grad->dtype() != self.dtype()))
+    throw ArgumentError(fmt::format("[grad] expected a gradient of its tensor's type, {}, got {}",
+                                    to_string(self.type()), to_string(grad->type())));
+  self.set_grad(grad.value_or(Tensor()));
 }
 
 void bind_gradients(nb::class_<Tensor>& tensor) {
   tensor.def_prop_rw(
       "requires_grad", &Tensor::requires_grad, [](Tensor& self, bool on) { self.set_requires_grad(on); },
       "Whether gradients by this tensor are wanted.");
+  tensor.def_prop_ro(
+      "is_leaf", [](const Tensor& self) { return !(self.impl()->extra && self.impl()->extra->node); },
+      "Whether no op that is recorded for gradients has made it: backward() leaves gradients at leaves.");
   tensor
       .def(
           "requires_grad_", [](Tensor& self, bool on) { return self.set_requires_grad(on); }, nb::arg("on") = true,
@@ -113,8 +125,7 @@ void bind_gradients(nb::class_<Tensor>& tensor) {
             const Tensor grad = self.grad();
             return grad.defined() ? nb::cast(grad) : nb::none();
           },
-          [](const Tensor& self, std::optional<Tensor> grad) { self.set_grad(grad.value_or(Tensor())); },
-          nb::arg("grad").none(), "The gradient that backward() has added up, or None.")
+          &set_gradient, nb::arg("grad").none(), "The gradient that backward() has added up, or None.")
       .def(
           "backward",
           [](const Tensor& self, std::optional<Tensor> gradient) {
@@ -142,7 +153,8 @@ void bind_tensor(nb::module_& m) {
   // A function whose first argument is the object that it is looked up on, without a call of Python in between.
   m.def("_as_method", [](nb::handle function) { return nb::steal(PyInstanceMethod_New(function.ptr())); });
   nb::class_<HookHandle>(m, "HookHandle", "A hook of a tensor.")
-      .def("remove", &HookHandle::remove, "Takes the hook away; once is enough.");
+      .def("remove", &HookHandle::remove, "Takes the hook away; once is enough.")
+      .def("__repr__", [](const HookHandle&) { return "<hook of a tensor>"; });
   nb::class_<Tensor> tensor(m, "Tensor", nb::is_weak_referenceable(), "An n-dimensional array with gradients.");
   forget_objects_that_end(tensor);
   tensor

@@ -341,7 +341,10 @@ void bind_trainer(nb::module_& m) {
             auto& rule =
                 expect_instance<optim::Optimizer>(optimizer, "[trainer] expected an optimizer of starling.optim");
             const auto strategy = options.strategy;
-            auto trainer = std::make_unique<Trainer>(*net, rule, objective_from(objective), options);
+            ObjectivePtr chosen = objective_from(objective);
+            // Ranks may meet here.
+            auto trainer =
+                without_gil([&] { return std::make_unique<Trainer>(*net, rule, std::move(chosen), options); });
             new (self) PyTrainer{std::move(net),
                                  std::move(optimizer),
                                  std::move(signals),

@@ -153,9 +153,12 @@ def vjp(function: Callable[..., Any], *inputs: Any) -> Any:
     return _starling._vjp(function, inputs)
 
 
-def jvp(function: Callable[..., Any], inputs: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
-    """(outputs, their directional derivatives along the tangents)."""
-    return _starling._jvp(function, inputs, tangents)
+def jvp(function: Callable[..., Any], inputs: Any, tangents: Any) -> Any:
+    """(outputs, their directional derivatives along the tangents): of one input jvp(f, x, v), of several jvp(f, (x, y), (v, w))."""
+    one = _is_leaf(inputs, True)
+    if one != _is_leaf(tangents, True):
+        raise TypeError("[jvp] expected tangents as the inputs are, a tensor or a tuple, got one of each")
+    return _starling._jvp(function, (inputs,) if one else inputs, (tangents,) if one else tangents)
 
 
 def recompute(function: Callable[..., Any], *inputs: Any) -> Any:
@@ -178,7 +181,12 @@ class Function:
             return 3 * x * x * dy
 
     y = Cube.apply(x)
+
+    What forward sets on its context, context.factor = 3, backward finds there.
     """
+
+    def __new__(cls, *inputs: Any, **keywords: Any) -> Any:
+        raise TypeError(f"[function] expected {cls.__name__}.apply(x), got {cls.__name__}(x): its passes are static, and apply() records the gradient")
 
     @staticmethod
     def forward(context: Any, *inputs: Any) -> Any:

@@ -44,6 +44,9 @@ class Checkpoints:
         self._parts = parts
         self.more: Any = None
 
+    def __repr__(self) -> str:
+        return f"Checkpoints({self._place[0]!r}, {', '.join(self._parts)}): steps {self.steps}"
+
     def save(self, step: int, more: Any = None) -> str:
         """Writes the state after so many steps; returns the folder of the checkpoint. Of several ranks every one calls it."""
         group = self._ranks()

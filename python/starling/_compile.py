@@ -76,6 +76,8 @@ class CompiledFunction:
     """
 
     def __init__(self, function: Callable[..., Any], cache: int = 64, **options: Any):
+        if not callable(function):
+            raise TypeError(f"[compile] expected a function, got {function!r}")
         if cache < 1:
             raise ValueError(f"[compile] expected a cache of at least one program, got {cache}")
         functools.update_wrapper(self, function)
@@ -85,14 +87,26 @@ class CompiledFunction:
         self._entries: OrderedDict[Any, _Entry] = OrderedDict()  # by structure, the one used last at the end
         self._lock = threading.RLock()  # values that are compared or collected inside may call this function
         self._last: _Entry | None = None
+        self._traced_by: set[int] = set()  # threads that trace it right now
         # By identity, since instances that are equal may hold other tensors; an entry ends with its instance.
         self._of_instances: dict[int, tuple[weakref.ref[Any], CompiledFunction]] = {}
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        if _starling._tracing():
+            return self._inside(arguments, keywords)
         leaves: list[Any] = []
         structure = _flatten((arguments, keywords), leaves)
         self._last = entry = self._entry(structure)
         return entry(leaves)
+
+    def _inside(self, arguments: Any, keywords: Any) -> Any:
+        """The call within another compiled function, whose program takes the ops in."""
+        me = threading.get_ident()
+        if me in self._traced_by:
+            raise _starling.Error("[compile] expected a compiled function that does not call itself, got one that does: use while_loop() or scan()")
+        if self._options.get("strategy") is not None:
+            raise _starling.Error("[compile] expected the strategy at the outer compiled function, got one at a function that it calls")
+        return self._function(*arguments, **keywords)
 
     def _entry(self, structure: Any) -> "_Entry":
         try:
@@ -103,7 +117,7 @@ class CompiledFunction:
         with self._lock:
             entry = self._entries.get(structure)
             if entry is None:
-                entry = self._entries[structure] = _Entry(self._function, structure, self._options)
+                entry = self._entries[structure] = _Entry(self._function, structure, self._options, self._traced_by)
             self._entries.move_to_end(structure)
             if len(self._entries) > self._cache:
                 evicted = self._entries.popitem(last=False)
@@ -151,6 +165,10 @@ class CompiledFunction:
             return function(me(), *arguments, **keywords)
 
         return CompiledFunction(method, self._cache, **self._options)
+
+    def __repr__(self) -> str:
+        name = getattr(self, "__qualname__", type(self._function).__name__)
+        return f"<compiled {name}: {len(self._entries) or 'not called yet, no'} program{'s' * (len(self._entries) != 1)}>"
 
     def _program(self) -> _starling.Program:
         if self._last is None:
@@ -200,8 +218,9 @@ class _Entry:
     one, whichever of several programs ran and on whichever thread.
     """
 
-    def __init__(self, function: Callable[..., Any], structure: Any, options: dict[str, Any]):
+    def __init__(self, function: Callable[..., Any], structure: Any, options: dict[str, Any], traced_by: set[int]):
         self._function = function
+        self._traced_by = traced_by
         self._structure = structure
         self._results: list[Any] = []  # written while the program is traced, which one thread does at a time
         # The program must not keep this entry alive, which keeps the program: no collector would find that circle.
@@ -211,7 +230,12 @@ class _Entry:
     def _trace(self, leaves: list[Any]) -> list[Any]:
         arguments, keywords = _unflatten(self._structure, iter(leaves))
         results: list[Any] = []
-        structure = _flatten(self._function(*arguments, **keywords), results, results=True)
+        me = threading.get_ident()
+        self._traced_by.add(me)
+        try:
+            structure = _flatten(self._function(*arguments, **keywords), results, results=True)
+        finally:
+            self._traced_by.discard(me)
         self._results.append(structure)
         return results + [_starling.full((), len(self._results) - 1, _starling.i64)]
 
@@ -230,7 +254,11 @@ def compile(
     reference_only: bool = False,
     cache: int = 64,
 ) -> Any:
-    """A function as a program, with its gradients and updates: @compile, or compile(f, strategy=…)."""
+    """A function as a program, with its gradients and updates: @compile, or compile(f, strategy=…).
+
+    Inside of another compiled function it is part of that one's program. Random numbers that it draws (randn, dropout, …) belong to the
+    seed and the step: they are the same at every call until optimizer.step(), inside or outside, or next_step() moves them on.
+    """
     options = {
         "strategy": strategy,
         "threads": threads,

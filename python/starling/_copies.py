@@ -32,13 +32,15 @@ def _restore_python(module: Any, state: dict[str, Any]) -> None:
     for name, tensor in state["parameters"].items():
         own = module._own_parameter(name, tensor)
         own.requires_grad = state["trained"][name]
-        object.__setattr__(module, name, own)
+        if name in state["shown"]:
+            object.__setattr__(module, name, own)
     for name, tensor in state["buffers"].items():
         object.__setattr__(module, name, module._own_buffer(name, tensor))
     for name, child in state["children"].items():
         module._own_module(name, child)
     for name, value in state["attributes"].items():
         object.__setattr__(module, name, value)
+    _tie(module, state["tied"])
     if state["frozen"]:
         module.freeze()
     _set_modes(module, {**_modes(module), "": state["training"]})  # parts came with their own
@@ -62,17 +64,56 @@ def _set_modes(module: ModuleBase, modes: dict[str, bool]) -> None:
         part.train(modes[path])
 
 
+def _put_modes_back(module: ModuleBase, modes: dict[str, bool]) -> None:
+    """Modes as they were; parts that were made since, such as layers at their first call, work as the part that made them."""
+    for path, part in list(_parts(module)):
+        if path in modes:
+            part.train(modes[path])
+
+
 def _expect_same(what: str, own: list[Any], given: list[Any]) -> None:
     if own != given:
         raise ValueError(f"[module] expected a copy with the {what} {own}, got {given}: was it pickled by another version?")
 
 
+def _shareable(module: ModuleBase) -> dict[str, Any]:
+    """Parameters of a part that may be another's too, by the attributes that they are assigned to."""
+    if isinstance(module, PyModule):
+        return dict(module._own_parameters())
+    return {"weight": module.weight} if isinstance(module, (_starling.Linear, _starling.Embedding)) else {}
+
+
+def _ties(module: ModuleBase) -> list[list[tuple[str, str]]]:
+    """Places, (path of the part, name), that hold one parameter together."""
+    places: dict[Any, list[tuple[str, str]]] = {}
+    for path, part in _parts(module):
+        for name, tensor in _shareable(part).items():
+            places.setdefault(tensor, []).append((path, name))
+    return [each for each in places.values() if len(each) > 1]
+
+
+def _tie(module: ModuleBase, ties: list[list[tuple[str, str]]]) -> None:
+    parts = dict(_parts(module))
+    for (first, name), *others in ties:
+        shared = _shareable(parts[first])[name]
+        for path, own in others:
+            part = parts[path]
+            if not isinstance(part, PyModule):
+                setattr(part, own, shared)
+                continue
+            part._own_parameter(own, shared)
+            if own in part.__dict__:
+                object.__setattr__(part, own, shared)
+
+
 def _reduce_python(module: Any, protocol: int = 0) -> tuple[Any, ...]:
-    parameters = _own(module, ModuleBase.named_parameters(module))
+    parameters = module._own_parameters()
     buffers = _own(module, ModuleBase.named_buffers(module))
     attributes = {k: v for k, v in module.__dict__.items() if k not in parameters and k not in buffers}
     state = {
         "parameters": parameters,
+        "shown": [name for name in parameters if name in module.__dict__],
+        "tied": _ties(module),
         "trained": {name: tensor.requires_grad for name, tensor in parameters.items()},
         "buffers": buffers,
         "children": dict(module.children),

@@ -102,3 +102,34 @@ def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> T
         raise ValueError(f"[normalize] expected p=2, got {p}")
     length = x.square().sum(dim, True).sqrt()
     return x / _starling.maximum(length, eps)
+
+
+def pad(input: Any, pad: Any, mode: str = "constant", value: float = 0.0) -> Tensor:
+    """More elements around: pad=(before, after) of the last axis, then of the one before it, and so on. mode: constant, reflect, replicate."""
+    x, sizes = _starling.asarray(input), tuple(pad)
+    if len(sizes) % 2 or len(sizes) > 2 * x.ndim:
+        raise ValueError(f"[pad] expected two numbers for each of at most {x.ndim} axes, got {sizes}")
+    rest = (0,) * (x.ndim - len(sizes) // 2)
+    before, after = rest + sizes[-2::-2], rest + sizes[::-2]
+    return _starling.pad(x, before=before, after=after, mode={"replicate": "edge"}.get(mode, mode), value=value)
+
+
+def interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None) -> Tensor:
+    """Images [n, channels, height, width] in another size, or scaled: by the nearest pixel or mode="bilinear"."""
+    if (size is None) == (scale_factor is None):
+        raise ValueError("[interpolate] expected size or scale_factor, one of them")
+    given: dict[str, Any]
+    if size is not None:
+        given = {"size": (size, size) if isinstance(size, int) else tuple(size)}
+    else:
+        height, width = scale_factor if isinstance(scale_factor, (tuple, list)) else (scale_factor, scale_factor)
+        given = {"scale_h": float(height), "scale_w": float(width)}
+    return _starling.interpolate(input, mode=mode, align_corners=bool(align_corners), **given)
+
+
+def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """The cosine of the angle between vectors along an axis."""
+    a, b = _starling.asarray(x1), _starling.asarray(x2)
+    lengths = [_starling.maximum(each.square().sum(dim).sqrt(), eps) for each in (a, b)]
+    made: Tensor = (a * b).sum(dim) / (lengths[0] * lengths[1])
+    return made

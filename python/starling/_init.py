@@ -93,6 +93,17 @@ def eye_(tensor: Tensor) -> Tensor:
     return _written(tensor, _starling.eye(tensor.shape[0], tensor.shape[1], tensor.dtype))
 
 
+def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+    """A matrix whose rows, or columns where there are fewer, are at right angles and of length gain; other axes count as inputs."""
+    _fans(tensor)
+    rows, columns = tensor.shape[0], tensor.size // tensor.shape[0]
+    tall = _starling.normal((max(rows, columns), min(rows, columns)), dtype="f64")
+    q, r = _starling.qr(tall)
+    q = q * _starling.diagonal(r).sign()
+    made = (q if rows >= columns else q.T) * gain
+    return _written(tensor, made.reshape(tensor.shape).to(tensor.dtype))
+
+
 def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0) -> Tensor:
     """Normal numbers within [a, b], by the inverse of their distribution."""
     low, high = (0.5 * (1 + math.erf((x - mean) / (std * math.sqrt(2)))) for x in (a, b))

@@ -5,15 +5,15 @@
 
 from typing import Any, Callable, Iterator
 
-from . import _starling
+from . import _functions, _starling
 from ._starling import Tensor
 
 _METHODS = """
 abs acos all any argmax argmin argsort asin atan broadcast_to ceil clamp cos cosh cumprod cumsum diagonal dot elu erf
-exp expand expm1 flatten flip floor gather gelu index_select isfinite isinf isnan log log1p log2 log_softmax logsumexp
-masked_fill masked_select matmul max maximum mean min minimum movedim narrow neg nonzero norm permute pow prod reciprocal relu
+exp expand expm1 flatten flip floor fmod gather gelu index_select isfinite isinf isnan log log1p log2 log_softmax logsumexp
+masked_fill masked_select matmul max maximum mean min minimum movedim narrow neg nonzero norm outer permute pow prod reciprocal relu
 repeat reshape roll round rsqrt scatter scatter_add sigmoid sign silu sin sinh softmax sort split sqrt square squeeze std
-sum swapaxes take tan tanh tile topk transpose tril triu trunc unbind unsqueeze var where
+sum swapaxes take tan tanh tile topk transpose tril triu trunc unbind unique unsqueeze var where
 """.split()
 
 
@@ -39,6 +39,11 @@ def _in_place(operator: Any) -> Callable[..., Any]:
 
     def method(self: Tensor, other: Any) -> Any:
         result = operator(self, other)
+        if self.requires_grad and self.is_leaf and result is not NotImplemented and result.requires_grad:
+            raise _starling.Error(
+                "[setitem] expected a tensor without gradient, got one that requires it, whose name would be another value's from here "
+                "on: write under no_grad(), or write x = x - y"
+            )
         if result is NotImplemented or result.requires_grad or (result.traced and self.traced):
             return result
         if result.traced:  # a tensor from outside, inside compile(): its program assigns it
@@ -139,6 +144,90 @@ def _iterate(self: Tensor) -> Iterator[Tensor]:
     return (self[i] for i in range(len(self)))
 
 
+def _plain(name: str) -> Callable[..., Any]:
+    """x.add(y, alpha=2) and the like: operators by name, which return new tensors."""
+    operator = getattr(Tensor, f"__{name}__")
+
+    def method(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+        made: Tensor = operator(self, other if alpha == 1 else other * alpha)
+        return made
+
+    method.__doc__ = f"x.{name}(y, alpha=1): the operator, with alpha · y."
+    return method
+
+
+def _compared(name: str) -> Callable[[Tensor, Any], Any]:
+    operator = getattr(Tensor, f"__{name}__")
+
+    def method(self: Tensor, other: Any) -> Any:
+        return operator(self, other)
+
+    method.__doc__ = f"The operator: x.{name}(y)."
+    return method
+
+
+def _product(self: Tensor, other: Any) -> Tensor:
+    """The matrix product."""
+    return _starling.matmul(self, other)
+
+
+def _clip(self: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """The nearest number within [min, max]."""
+    return _starling.clamp(self, min, max)
+
+
+def _clamp(self: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """Writes the nearest number within [min, max] everywhere."""
+    return _copy(self, _starling.clamp(self, min, max))
+
+
+def _masked_fill(self: Tensor, mask: Any, value: Any) -> Tensor:
+    """Writes a value where the mask holds."""
+    return _copy(self, _starling.masked_fill(self, mask, value))
+
+
+def _normal(self: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
+    """Writes normal numbers everywhere."""
+    return _copy(self, _starling.normal(self.shape, mean, std, self.dtype))
+
+
+def _uniform(self: Tensor, low: float = 0.0, high: float = 1.0) -> Tensor:
+    """Writes numbers in [low, high) everywhere."""
+    return _copy(self, _starling.uniform(self.shape, low, high, self.dtype))
+
+
+def _type_as(self: Tensor, other: Tensor) -> Tensor:
+    """In the dtype and on the device of another tensor."""
+    return self.to(other.dtype, other.device)
+
+
+def _expand_as(self: Tensor, other: Tensor) -> Tensor:
+    """Repeated to the shape of another tensor."""
+    return _starling.broadcast_to(self, other.shape)
+
+
+def _view_as(self: Tensor, other: Tensor) -> Tensor:
+    """The same elements in the shape of another tensor."""
+    return _starling.reshape(self, other.shape)
+
+
+def _round(self: Tensor, digits: int | None = None) -> Tensor:
+    """round(x), round(x, 2): halves to even."""
+    if not digits or not self.dtype.is_float:
+        return _starling.round(self) if self.dtype.is_float else self
+    scale = 10.0**digits
+    return _starling.round(self * scale) / scale
+
+
+def _divmod(self: Tensor, other: Any) -> tuple[Any, Any]:
+    """(x // y, x % y)"""
+    return self // other, self % other
+
+
+def _rdivmod(self: Tensor, other: Any) -> tuple[Any, Any]:
+    return other // self, other % self
+
+
 def _namespace(self: Tensor, /, *, api_version: Any = None) -> Any:
     """The namespace of the array API standard, starling.array_api."""
     from . import array_api
@@ -206,5 +295,26 @@ Tensor.__array_namespace__ = _namespace
 Tensor.to_device = _to_device
 Tensor.__complex__ = lambda self: complex(self.item())
 Tensor.where = _where
+for _name in ("add", "sub", "mul"):
+    setattr(Tensor, _name, _plain(_name))
+Tensor.div = _plain("truediv")
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+    setattr(Tensor, _name, _compared(_name))
+Tensor.mm = Tensor.bmm = _product
+Tensor.clip = _clip
+Tensor.clamp_ = _clamp
+Tensor.masked_fill_ = _masked_fill
+Tensor.normal_ = _normal
+Tensor.uniform_ = _uniform
+Tensor.type_as = _type_as
+Tensor.expand_as = _expand_as
+Tensor.view_as = _view_as
+Tensor.__round__ = _round
+Tensor.__divmod__ = _divmod
+Tensor.__rdivmod__ = _rdivmod
+Tensor.itemsize = property(lambda self: self.dtype.itemsize, doc="Bytes of an element.")
+Tensor.nbytes = property(lambda self: self.size * self.dtype.itemsize, doc="Bytes of the elements.")
+for _name in _functions.METHODS:
+    setattr(Tensor, _name, getattr(_functions, _name))
 for _name in ("float", "double", "half", "long", "int", "bool"):
     setattr(Tensor, _name, _in_dtype(_name))

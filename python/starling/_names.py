@@ -13,13 +13,16 @@ def _shape(sizes: tuple[Any, ...]) -> Any:
 
 
 def rand(*shape: Any, dtype: Any = "f32", device: Any = None) -> Tensor:
-    """Numbers in [0, 1): rand(2, 3) or rand((2, 3))."""
+    """Numbers in [0, 1): rand(2, 3) or rand((2, 3)). In compiled functions: the same at every call until optimizer.step() or next_step()."""
     made = _starling.uniform(_shape(shape), dtype=dtype)
     return made if device is None else made.to(device)
 
 
 def randn(*shape: Any, dtype: Any = "f32", device: Any = None) -> Tensor:
-    """Normal numbers of mean 0 and deviation 1: randn(2, 3) or randn((2, 3))."""
+    """Normal numbers of mean 0 and deviation 1: randn(2, 3) or randn((2, 3)).
+
+    In compiled functions they are the same at every call until optimizer.step() or next_step() moves them on.
+    """
     made = _starling.normal(_shape(shape), dtype=dtype)
     return made if device is None else made.to(device)
 

@@ -44,11 +44,53 @@ def _apply(self: ModuleBase, function: Callable[[ModuleBase], Any]) -> ModuleBas
     return self
 
 
+def _zero_grad(self: ModuleBase) -> None:
+    """Empties the gradients of all parameters."""
+    for parameter in self.parameters():
+        parameter.grad = None
+
+
+def _in_dtype(name: str, dtype: str) -> Callable[[ModuleBase], ModuleBase]:
+    def convert(self: ModuleBase) -> ModuleBase:
+        made: ModuleBase = self.to(dtype)
+        return made
+
+    convert.__doc__ = f"Parameters and buffers as {dtype}, in place; returns the module. Make optimizers afterwards."
+    convert.__name__ = name
+    return convert
+
+
+def _cpu(self: ModuleBase) -> ModuleBase:
+    """Parameters and buffers on the CPU, in place; returns the module."""
+    made: ModuleBase = self.to("cpu")
+    return made
+
+
+def _cuda(self: ModuleBase, device: int = 0) -> ModuleBase:
+    """Parameters and buffers on a GPU, in place; returns the module."""
+    made: ModuleBase = self.to(f"cuda:{device}")
+    return made
+
+
+def _requires_grad(self: ModuleBase, on: bool = True) -> ModuleBase:
+    """Whether its parameters are trained: unfreeze() or freeze(); returns the module."""
+    self.unfreeze() if on else self.freeze()
+    return self
+
+
+def _get_submodule(self: ModuleBase, path: str) -> ModuleBase:
+    """The part at a path of names, find() as PyTorch calls it."""
+    return self.find(path)
+
+
 class HookHandle:
     """A hook around the calls of a module."""
 
     def __init__(self, remove: Callable[[], Any]):
         self._remove: Callable[[], Any] | None = remove
+
+    def __repr__(self) -> str:
+        return f"<hook of a module{'' if self._remove else ', removed'}>"
 
     def remove(self) -> None:
         """Takes the hook away; once is enough."""
@@ -81,5 +123,12 @@ ModuleBase.named_children = _named_children
 ModuleBase.named_modules = _named_modules
 ModuleBase.modules = _modules
 ModuleBase.apply = _apply
+ModuleBase.zero_grad = _zero_grad
+for _name, _dtype in (("float", "f32"), ("double", "f64"), ("half", "f16")):
+    setattr(ModuleBase, _name, _in_dtype(_name, _dtype))
+ModuleBase.cpu = _cpu
+ModuleBase.cuda = _cuda
+ModuleBase.requires_grad_ = _requires_grad
+ModuleBase.get_submodule = _get_submodule
 ModuleBase.register_forward_pre_hook = _forward_pre_hook
 ModuleBase.register_forward_hook = _forward_hook

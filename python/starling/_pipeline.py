@@ -11,8 +11,9 @@ import pickle
 import queue
 import signal
 import threading
+import traceback
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterable, Iterator
 
 import numpy as np
 
@@ -28,13 +29,12 @@ def collate(samples: list[Any]) -> Any:
     first = samples[0]
     if isinstance(first, dict):
         return _collated_dicts(samples)
-    if not isinstance(first, (tuple, list)):
-        return [_stacked(samples, 0)]
-    count = len(first)
-    if any(not isinstance(sample, (tuple, list)) or len(sample) != count for sample in samples):
-        counts = sorted({len(sample) if isinstance(sample, (tuple, list)) else 1 for sample in samples})
-        raise ValueError(f"[data] expected samples with {count} fields each, got {counts}")
-    return [_stacked(list(column), i) for i, column in enumerate(zip(*samples))]
+    rows = [tuple(sample) if isinstance(sample, (tuple, list)) else (sample,) for sample in samples]
+    for place, row in enumerate(rows):
+        if len(row) != len(rows[0]):
+            _expect_values(row, place)
+            raise ValueError(f"[data] expected samples with {len(rows[0])} fields each, got {len(row)} in sample {place} of the batch")
+    return [_stacked(list(column), i) for i, column in enumerate(zip(*rows))]
 
 
 def _collated_dicts(samples: list[Any]) -> dict[Any, Any]:
@@ -50,12 +50,20 @@ def _collated_dicts(samples: list[Any]) -> dict[Any, Any]:
 _NUMBERS = {float: np.float32, int: np.int64, bool: np.bool_}
 
 
+def _expect_values(fields: Iterable[Any], place: int) -> None:
+    for field in fields:
+        if field is None or isinstance(field, (str, bytes)):
+            raise TypeError(f"[data] expected numbers and arrays as samples, got {field!r} in sample {place} of the batch: a collate_fn may take it")
+
+
 def _stacked(column: list[Any], number: Any) -> Any:
     """One field of all samples: numbers of one kind and arrays of one type at once, whatever else one by one."""
     kind = type(column[0])
     if kind in _NUMBERS and all(type(value) is kind for value in column):
         return np.array(column, _NUMBERS[kind])
     if kind is not np.ndarray or any(type(value) is not np.ndarray for value in column):
+        for place, value in enumerate(column):
+            _expect_values((value,), place)
         column = [np.asarray(value, _plain_dtype(value)) for value in column]
     shape, dtype = column[0].shape, column[0].dtype
     for value in column:
@@ -90,7 +98,60 @@ class _Rows:
         self._make = _Samples(transform, make)
 
     def __call__(self, rows: Any) -> Any:
-        return self._make([self._data[int(row)] for row in rows])
+        return self._make([self._row(int(row)) for row in rows])
+
+    def _row(self, row: int) -> Any:
+        try:
+            return self._data[row]
+        except Exception as error:
+            _note(error, f"[data] sample {row} was asked for")
+            raise
+
+
+class _Columns:
+    """Samples of arrays of equal length, in a tuple or by name."""
+
+    def __init__(self, columns: Any):
+        self._columns = columns
+        sizes = {len(column) for column in (columns.values() if isinstance(columns, dict) else columns)}
+        if len(sizes) != 1:
+            raise ValueError(f"[data] expected arrays with as many samples each, got {sorted(sizes)}")
+        (self._size,) = sizes
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, i: Any) -> Any:
+        if isinstance(self._columns, dict):
+            return {name: column[i] for name, column in self._columns.items()}
+        return tuple(column[i] for column in self._columns)
+
+
+class _NamedRows:
+    """Makes a batch of arrays by name."""
+
+    def __init__(self, columns: dict[str, Any]):
+        self._columns = {name: np.asarray(column) for name, column in columns.items()}
+
+    def __call__(self, rows: Any) -> Any:
+        return {name: column[rows] for name, column in self._columns.items()}
+
+
+def _note(error: BaseException, text: str) -> None:
+    """A line below the error's own words; before Python 3.11 nothing shows it."""
+    if hasattr(error, "add_note"):
+        error.add_note(text)
+
+
+class _InWorker(Exception):
+    """Where an error of a worker process comes from: its traceback there, as the cause of the error here."""
+
+    def __init__(self, trace: str):
+        super().__init__(trace)
+        self._trace = trace
+
+    def __str__(self) -> str:
+        return f"in a worker process\n{self._trace}"
 
 
 class _Threads:
@@ -135,13 +196,13 @@ class _Processes:
 
     def _answer(self, at: int) -> Any:
         try:
-            made, error = self._pipes[at].recv()
+            made, error, trace = self._pipes[at].recv()
         except (EOFError, OSError):
             self._workers[at].join(_ENDED_S)
             code = self._workers[at].exitcode
             raise _starling.Error(f"[data] expected worker process {at} to make its batches, got its end with code {code}") from None
         if error is not None:
-            raise error
+            raise error from _InWorker(trace)
         return made
 
     def stop(self) -> None:
@@ -157,7 +218,7 @@ class _Processes:
 
 
 def _serve(make: Any, pipe: Any, others: list[Any]) -> None:
-    """A worker process: answers (batch, None) or (None, error) to each task, until its pipe is closed."""
+    """A worker process: answers (batch, None, "") or (None, error, traceback) to each task, until its pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that takes the batches
     for other in others:
         other.close()  # else these pipes would stay open as long as this process
@@ -165,9 +226,9 @@ def _serve(make: Any, pipe: Any, others: list[Any]) -> None:
         while True:
             task = pipe.recv()
             try:
-                answer: Any = (make(task), None)
+                answer: Any = (make(task), None, "")
             except Exception as error:  # noqa: BLE001 - raised where batches are taken
-                answer = (None, _portable(error))
+                answer = (None, _portable(error), traceback.format_exc())
             pipe.send(answer)
     except (EOFError, OSError):
         pass
@@ -222,15 +283,19 @@ def batches(tasks: Iterator[Any], make: Any, workers: int, processes: bool) -> I
     stop = threading.Event()
     reader = threading.Thread(target=_read, args=(tasks, made, places, place, stop), daemon=True, name="starling-data-reader")
     reader.start()
+    patience = _ENDED_S
     try:
         while (answer := place.get()) is not _END:
             batch = answer()
             places.release()
             yield batch
+    except KeyboardInterrupt:
+        patience = _POLL_S
+        raise
     finally:
         stop.set()
         made.stop()
-        reader.join(_ENDED_S)  # it may be inside of the source, which nobody can interrupt
+        reader.join(patience)  # it may be inside of the source, which nobody can interrupt
         made.close()
 
 

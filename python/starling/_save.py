@@ -8,7 +8,7 @@ import os
 from typing import Any, Callable, Iterator, Mapping, Sequence
 
 from . import _starling
-from ._copies import _modes, _set_modes
+from ._copies import _modes, _put_modes_back
 from ._starling import Tensor
 
 
@@ -16,6 +16,11 @@ def save(tensors: Mapping[str, Tensor], path: str | os.PathLike[str]) -> None:
     """Writes tensors by name, such as a module's state_dict(), to a file that is complete or not there at all."""
     if not isinstance(tensors, Mapping) or not all(isinstance(name, str) for name in tensors):
         raise TypeError(f"[save] expected a dict of tensors by name, got {type(tensors).__name__}")
+    for name, value in tensors.items():
+        if isinstance(value, (Mapping, str, int, float, bool)) or value is None:
+            raise TypeError(
+                f"[save] expected tensors by name, got {type(value).__name__} at {name!r}: train.Checkpoints keeps networks, optimizers and numbers together"
+            )
     _starling._save_tensors(os.fspath(path), dict(tensors))
 
 
@@ -66,4 +71,4 @@ def _evaluating(net: Any) -> Iterator[None]:
     try:
         yield
     finally:
-        _set_modes(net, modes)
+        _put_modes_back(net, modes)

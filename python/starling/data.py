@@ -12,6 +12,7 @@ import numpy as _np
 
 from . import _pipeline, _starling
 from ._starling import Dataset as Dataset  # noqa: F401
+from ._subsets import ConcatDataset as ConcatDataset, Subset as Subset, TensorDataset as TensorDataset, random_split as random_split
 
 sources = _starling._source_kinds
 
@@ -27,12 +28,20 @@ def dataset(source: Any, split: str = "train", **options: Any) -> Dataset:
     if isinstance(source, Dataset):
         return source
     if isinstance(source, (str, dict)):
+        if isinstance(source, dict) and _is_named(source):
+            return _starling._columns(tuple(source.values()))
+        if split not in _SPLITS:
+            raise ValueError(f"[data] expected one of {', '.join(_SPLITS)} as the split, got {split!r}")
         made: Dataset | None = getattr(read(source, **options), split)
         if made is None:
             raise ValueError(f"[data] expected a source with the split '{split}', got {source!r}, which has none")
         return made
     if options:
-        raise TypeError(f"[data] expected options only for sources by name, got {', '.join(options)}")
+        raise TypeError(f"[data] expected options only for sources by name, got {', '.join(options)}{_ours(options)}")
+    if isinstance(source, tuple) and source and all(isinstance(column, list) for column in source):
+        raise TypeError("[data] expected a tuple of arrays, got one of lists: numpy.asarray() of each, or a list of samples")
+    if isinstance(source, TensorDataset):
+        return _starling._columns(source.tensors)
     if _is_columns(source):
         return _starling._columns(source)
     if hasattr(source, "__len__") and hasattr(source, "__getitem__"):
@@ -60,14 +69,14 @@ class Loader:
     beginning for every epoch, in its own order. transform(sample) is applied to the samples of Python objects and iterables.
     workers make batches ahead of time: threads, which is right for NumPy and files, or, with processes=True, processes, for
     Python code that computes. Batches do not depend on their number. batch counts the samples of all ranks. Samples that are dicts make
-    batches that are dicts. collate_fn(list of samples) makes a batch instead, whatever it is. state_dict() and load_state_dict() keep the
+    batches that are dicts, and so are arrays by name. collate_fn(list of samples) makes a batch instead, whatever it is. state_dict() and load_state_dict() keep the
     position, to go on from the exact sample.
     """
 
     def __init__(
         self,
         source: Any,
-        batch: int,
+        batch: int = 0,
         *,
         split: str = "train",
         shuffle: bool | None = None,
@@ -81,6 +90,8 @@ class Loader:
         ranks: int = 1,
         **options: Any,
     ):
+        _expect_words(source, split, options)
+        _expect_ints(batch=batch, workers=workers, rank=rank, ranks=ranks, seed=seed)
         _expect(batch >= 1, f"a batch of at least one sample, got {batch}")
         _expect(workers >= 1, f"at least one worker, got {workers}")
         _expect(0 <= rank < ranks, f"a rank below {ranks}, got {rank}")
@@ -99,12 +110,21 @@ class Loader:
             make = _pipeline._Samples(transform, collate_fn)
             self._made = lambda epoch, sample: _of_stream(source, sample, batch, drop_last, rank, ranks, make, workers, processes)
             return
-        if processes or transform is not None or collate_fn is not None or _has_dicts(source):
-            _expect(_is_indexed(source), "an object with __len__ and __getitem__ or an iterable for processes, transform and collate_fn")
+        by_python = processes or transform is not None or collate_fn is not None
+        given = source
+        if _is_named(source) or (by_python and _is_columns(source)):
+            source = _pipeline._Columns(source)
+        if by_python or _has_dicts(source):
+            _expect(
+                _is_indexed(source),
+                "an object with __len__ and __getitem__, arrays or an iterable for processes, transform and collate_fn, got "
+                f"{type(source).__name__}: an object whose __getitem__ asks data.dataset(name)[i] is one",
+            )
             self.dataset = source
             # Which samples a batch has is what a loader over their numbers says: the same as without processes.
             self._base = _starling.LoaderBase(_starling._columns((_np.arange(len(source)),)), batch, *order)
-            rows = _pipeline._Rows(source, transform, collate_fn)
+            by_column = source is not given and not by_python
+            rows: Any = _pipeline._NamedRows(given) if by_column else _pipeline._Rows(source, transform, collate_fn)
             self._made = lambda epoch, sample: _pipeline.counted(self._numbers(epoch, sample), rows, workers, processes)
         else:
             self.dataset = dataset(source, split, **options)
@@ -166,10 +186,44 @@ class Loader:
         if self._plain:
             self._base.seek(*self._next)
 
+    def __repr__(self) -> str:
+        samples = len(self.dataset) if hasattr(self.dataset, "__len__") else "?"
+        return f"Loader({samples} samples, batch={self._batch}, shuffle={self._marks['shuffle']}): epoch {self._position[0]}, sample {self._position[1]}"
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError("[data] expected a loader's state, state_dict() and load_state_dict(), got a copy or pickle of itself, which has threads")
+
     def __len__(self) -> int:
         if self._base is None:
             raise TypeError("[data] expected a source of known length, got an iterable")
         return int(self._base.batches)
+
+
+_SPLITS = ("train", "test", "valid")
+_OURS = {"batch_size": "batch", "num_workers": "workers", "sampler": "shuffle", "generator": "seed"}
+
+
+def _ours(options: dict[str, Any]) -> str:
+    said = [f"{name} is {_OURS[name]} here" for name in options if name in _OURS]
+    return f" ({', '.join(said)})" if said else ""
+
+
+def _expect_words(source: Any, split: str, options: dict[str, Any]) -> None:
+    if _ours(options):
+        raise TypeError(f"[data] expected the words of a Loader, got {', '.join(options)}{_ours(options)}")
+    if split != "train" and (_is_named(source) or not isinstance(source, (str, dict))):
+        raise ValueError(f"[data] expected split={split!r} beside a source by its name only, got {type(source).__name__}: give its part itself")
+
+
+def _expect_ints(**numbers: Any) -> None:
+    for name, number in numbers.items():
+        if not hasattr(number, "__index__") or isinstance(number, bool):
+            raise TypeError(f"[data] expected an int for {name}, got {number!r}")
+
+
+def _is_named(source: Any) -> bool:
+    """Arrays by name, not the options of a source."""
+    return isinstance(source, dict) and bool(source) and all(hasattr(column, "shape") for column in source.values())
 
 
 def _expect(holds: bool, what: str) -> None:

@@ -7,7 +7,7 @@ import json as _json
 import sys as _sys
 import threading as _threading
 from contextlib import contextmanager as _contextmanager
-from types import TracebackType
+from types import TracebackType as _TracebackType
 from typing import TYPE_CHECKING, Any, Callable, Iterator
 
 from . import _starling
@@ -32,7 +32,7 @@ def _report_exceptions() -> None:
     """Tells the launcher of an exception that ends this rank, before others fail because of it."""
     shown = _sys.excepthook
 
-    def report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    def report(kind: type[BaseException], error: BaseException, trace: _TracebackType | None) -> None:
         if not issubclass(kind, KeyboardInterrupt):
             _starling._dist_failed(f"{kind.__name__}: {error}")
         shown(kind, error, trace)
@@ -64,7 +64,7 @@ def spawn(function: Callable[..., Any], ranks: int, *arguments: Any) -> list[Any
     """function(*arguments) on so many ranks that are threads of this process; what each returned, by rank.
 
     Every rank has networks and optimizers of its own and seeds its own random numbers: rank() and size() tell it which it is. An error of one
-    ends the others' waits and is raised here. The GIL is free while programs, kernels and exchanges run.
+    ends the others' waits and is raised here; who waits for one that has returned is told so. The GIL is free while programs, kernels and exchanges run.
     """
     if ranks < 1:
         raise ValueError(f"[dist] expected at least one rank, got {ranks}")
@@ -86,8 +86,14 @@ def spawn(function: Callable[..., Any], ranks: int, *arguments: Any) -> list[Any
     threads = [_threading.Thread(target=run, args=each, name=f"starling-rank-{each[0]}", daemon=True) for each in enumerate(members)]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    try:
+        for thread in threads:
+            thread.join()
+    except BaseException as error:  # Ctrl-C: ranks that were left behind would end with the process, in the midst of a wait
+        members[0].abort(f"{type(error).__name__}: {error}")
+        for thread in threads:
+            thread.join()
+        raise
     if failures:
         raise failures[0]
     return results
@@ -143,6 +149,13 @@ class GradientReducer:
     def left_early(self) -> int:
         """Exchanges of the last step that began before finish()."""
         return self._base.left_early
+
+
+def _no_pickle(self: Strategy, protocol: Any) -> Any:
+    raise TypeError("[dist] expected a strategy to stay with the ranks that it was made for, got a copy or pickle of it: make another one by its options")
+
+
+setattr(Strategy, "__reduce_ex__", _no_pickle)
 
 
 def _maker(kind: str, doc: str, schema: dict[str, Any]) -> Callable[..., Strategy]:

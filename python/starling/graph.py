@@ -24,14 +24,14 @@ class Builder(_starling.BuilderBase):
     graph: Graph
 
     def __enter__(self) -> Builder:
-        self.begin()
+        self._begin()
         return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if kind is None:
-            self.graph = self.finish()
+            self.graph = self._finish()
         else:
-            self.drop()
+            self._drop()
 
 
 class Session:
@@ -42,6 +42,9 @@ class Session:
 
     def __init__(self, graph: Graph | str):
         self._base = _starling.SessionBase(_starling._parse_graph(graph) if isinstance(graph, str) else graph)
+
+    def __repr__(self) -> str:
+        return f"<session of a graph with the variables {', '.join(self.variables()) or 'none'}>"
 
     def run(self, fetches: Any, feeds: Mapping[Any, Any] | None = None, targets: Iterable[Any] = ()) -> Any:
         """A tensor for one fetch, a list for a list of them; feeds are values by edge; targets run for their effect."""

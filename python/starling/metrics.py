@@ -25,6 +25,15 @@ class Metric:
         """Adds a batch: predictions, with classes on the last axis, and labels (below 0: ignored) or numbers."""
         self._base.update(prediction, target, loss, weight)
 
+    def __call__(self, prediction: Any, target: Any) -> float:
+        """update(), then the value of all batches so far."""
+        self.update(prediction, target)
+        return self.value
+
+    def compute(self) -> float:
+        """value, as other packages call it."""
+        return self.value
+
     @property
     def value(self) -> float:
         """NaN before the first batch."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json as _json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Iterable, Iterator
 
 from . import _starling
-from . import _parts  # noqa: F401 - gives all modules their walks and hooks
+from . import _layers, _parts  # noqa: F401 - give all modules their words, walks and hooks
 from ._kinds import camel as _camel
 from ._kinds import describe as _describe
 from ._starling import (  # noqa: F401
@@ -51,6 +52,23 @@ else:
             self.tensor = _starling.tensor(data)
             self.tensor.requires_grad = True
 
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("__"):
+                raise AttributeError(name)
+            return getattr(self.tensor, name)
+
+        def __repr__(self) -> str:
+            return f"Parameter({self.tensor!r})"
+
+    def _operator(name: str) -> Any:
+        def apply(self: Parameter, *others: Any) -> Any:
+            return getattr(self.tensor, name)(*(other.tensor if isinstance(other, Parameter) else other for other in others))
+
+        return apply
+
+    for _name in "add radd sub rsub mul rmul truediv rtruediv pow rpow matmul rmatmul neg getitem len".split():
+        setattr(Parameter, f"__{_name}__", _operator(f"__{_name}__"))
+
 
 class Module(_starling.PyModule):
     """A network or a part of one, written in Python:
@@ -64,31 +82,35 @@ class Module(_starling.PyModule):
         def forward(self, x):
             return x + self.scale * self.fc(x).relu()
 
-    Modules and parameters that are assigned to attributes become parts of it, under the attribute's name. A module
-    assigned there later takes the place of the first; create optimizers afterwards.
+    Modules and parameters that are assigned to attributes become parts of it, under the attribute's name. A module or Parameter
+    assigned there later takes the place of the first; create optimizers and compiled functions afterwards. Two layers share a weight
+    by self.out.weight = self.embed.weight.
     """
 
     def __setattr__(self, name: str, value: Any) -> None:
+        if not _starling._is_made(self):
+            raise TypeError(f"[module] expected {type(self).__name__}.__init__ to call super().__init__() first, before it sets self.{name}")
         if isinstance(value, Parameter):
             value = self._own_parameter(name, value.tensor)
         elif isinstance(value, ModuleBase):
             self._own_module(name, value)
         elif self._owns(name):
             raise TypeError(
-                f"[module] expected another name than that of the parameter or buffer '{name}': self.{name}.assign(value)"
+                f"[module] expected a Parameter in the place of the parameter or buffer '{name}', got {type(value).__name__}: write its "
+                f"values by self.{name}.assign(value), take it out of training by self.{name}.requires_grad = False"
             )
         elif name in self.children:
-            raise TypeError(f"[module] expected a module in the place of '{name}', got {type(value).__name__}")
+            raise TypeError(f"[module] expected a module in the place of '{name}', got {type(value).__name__}: nn.Identity() does nothing there")
         object.__setattr__(self, name, value)
 
     def __delattr__(self, name: str) -> None:
         if self._owns(name) or name in self.children:
-            raise TypeError(f"[module] expected '{name}' to stay: a part of a module can be replaced, not removed")
+            raise TypeError(f"[module] expected '{name}' to stay: a part of a module can be replaced, not removed; nn.Identity() does nothing there")
         object.__delattr__(self, name)
 
     def _owns(self, name: str) -> bool:
         path = f"{self.name}.{name}" if self.name else name
-        return path in ModuleBase.named_parameters(self) or path in ModuleBase.named_buffers(self)
+        return name in self._own_parameters() or path in ModuleBase.named_buffers(self)
 
     def parameters(self) -> list[Any]:
         """Parameters of this module and all below it, in order."""
@@ -177,16 +199,36 @@ class Module(_starling.PyModule):
 
 
 class Sequential(Module):
-    """Modules one after another; also functions of one tensor."""
+    """Modules one after another; also functions of one tensor: Sequential(a, b), Sequential([a, b]), or by name Sequential({"first": a})."""
 
     _steps: list[Any]
+    _step_names: list[str]
 
     def __init__(self, *steps: Any):
         super().__init__()
-        object.__setattr__(self, "_steps", list(steps))
-        for i, step in enumerate(steps):
-            if isinstance(step, ModuleBase):
-                self._own_module(str(i), step)
+        if len(steps) == 1 and isinstance(steps[0], Mapping):
+            names, steps = list(steps[0]), tuple(steps[0].values())
+        else:
+            if len(steps) == 1 and isinstance(steps[0], (list, tuple)):
+                steps = tuple(steps[0])
+            names = [str(i) for i in range(len(steps))]
+        object.__setattr__(self, "_steps", [])
+        object.__setattr__(self, "_step_names", [])
+        for name, step in zip(names, steps):
+            self._add(name, step)
+
+    def _add(self, name: Any, step: Any) -> None:
+        if not isinstance(name, str) or not callable(step):
+            raise TypeError(f"[sequential] expected modules and functions, in their order or by names, got {step!r} at {name!r}")
+        if isinstance(step, ModuleBase):
+            self._own_module(name, step)
+        self._steps.append(step)
+        self._step_names.append(name)
+
+    def append(self, step: Any) -> Sequential:
+        """Adds a module or function at the end; returns the network."""
+        self._add(str(len(self._steps)), step)
+        return self
 
     def forward(self, x: Any) -> Any:
         """The steps one after another."""
@@ -206,10 +248,11 @@ class Sequential(Module):
 
     def __setitem__(self, i: int, step: Any) -> None:
         i = range(len(self._steps))[i]
+        name = self._step_names[i]
         if isinstance(step, ModuleBase):
-            self._own_module(str(i), step)
-        elif isinstance(self._steps[i], ModuleBase):
-            raise TypeError(f"[module] expected a module in the place of '{i}', got {type(step).__name__}")
+            self._own_module(name, step)
+        elif isinstance(self._steps[i], ModuleBase) or not callable(step):
+            raise TypeError(f"[module] expected a module in the place of '{name}', got {type(step).__name__}")
         self._steps[i] = step
 
 
@@ -284,6 +327,32 @@ class ModuleList(Module):
         return self._modules[i]
 
 
+class ParameterList(Module):
+    """A list of parameters: ParameterList([starling.ones(2)])."""
+
+    def __init__(self, parameters: Iterable[Any] = ()):
+        super().__init__()
+        for parameter in parameters:
+            self.append(parameter)
+
+    def append(self, parameter: Any) -> ParameterList:
+        """Adds a parameter, or what becomes one, at the end; returns the list."""
+        setattr(self, str(len(self)), parameter if isinstance(parameter, Parameter) else Parameter(parameter))
+        return self
+
+    def __len__(self) -> int:
+        return len(self._own_parameters())
+
+    def __getitem__(self, i: int) -> Any:
+        return self._own_parameters()[str(range(len(self))[i])]
+
+    def __setitem__(self, i: int, parameter: Any) -> None:
+        setattr(self, str(range(len(self))[i]), parameter if isinstance(parameter, Parameter) else Parameter(parameter))
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
+
+
 def declared(layers: Any, sample: Any) -> ModuleBase:
     """A network from a list of layers as in job files, for samples of this shape (without the batch)."""
     text = layers if isinstance(layers, str) else _json.dumps(layers)
@@ -323,8 +392,11 @@ class _Layer(Module):
         return self._built(*inputs)
 
     def _make(self, samples: list[Any]) -> None:
-        inputs = [_starling.zeros((1, *shape), dtype) for shape, dtype in samples]
-        built = _starling._make_layer(self._kind, self._options, inputs)
+        def make() -> Any:  # now, also where a program is being made: its weights are values
+            inputs = [_starling.zeros((1, *shape), dtype) for shape, dtype in samples]
+            return _starling._make_layer(self._kind, self._options, inputs)
+
+        built = _starling._eagerly(make)
         built._made = (_remake_layer, (self._kind, self._options, samples))
         built.train(self.training)
         self._own_module("layer", built)
@@ -359,6 +431,8 @@ def _layers_below(module: ModuleBase) -> Iterator["_Layer"]:
 
 
 def _expect_built(module: ModuleBase) -> None:
+    if not module.name:  # a shared parameter is named by where it is first
+        module._rename()
     for layer in _layers_below(module):
         if layer._built is None and layer._has_weights():
             raise _starling.Error(
@@ -369,6 +443,8 @@ def _expect_built(module: ModuleBase) -> None:
 
 for _name, (_doc, _schema, _options) in _starling._layer_kinds().items():
     _class = _camel(_name)
+    if _name.endswith("dropout"):
+        _doc += " In compiled functions it drops the same at every call until optimizer.step() or starling.next_step()."
     if _class not in globals():
         _members = {"_kind": _name, "_names": tuple(_options), "__doc__": _describe(_doc, _schema), "__module__": __name__}
         globals()[_class] = type(_class, (_Layer,), _members)

@@ -23,17 +23,40 @@ class Schedule:
     _kind = ""
 
     def __init__(self, optimizer: Any, steps: int = 0, steps_per_epoch: int = 0, **options: Any):
+        if "step" in options and not steps:
+            raise TypeError(f"[{self._kind}] expected steps=, the length of the run, got step={options['step']!r}")
         self._base = _starling._make_schedule(self._kind, _json.dumps(options))
+        self._told = options
         self._optimizer = optimizer
-        self._rate = optimizer.lr
+        self._rate = optimizer.base.lr
         self._steps = steps
         self._steps_per_epoch = steps_per_epoch
         self._step = 0
+        self.factor(1)  # what it needs and was not told is missed now
         self._apply()
 
     def factor(self, step: int) -> float:
         """The factor for the step after this many."""
-        return self._base.factor(step, self._steps, self._steps_per_epoch)
+        try:
+            return self._base.factor(step, self._steps, self._steps_per_epoch)
+        except _starling.Error as error:
+            if "to know the steps" not in str(error) and "steps of an epoch" not in str(error):
+                raise
+            name = type(self).__name__
+            raise ValueError(f"{error}: schedules.{name}(optimizer, steps=1000), or steps_per_epoch= where it counts epochs") from None
+
+    @property
+    def lr(self) -> float:
+        """The rate that it has set."""
+        rate: float = self._optimizer.lr
+        return rate
+
+    def __repr__(self) -> str:
+        told = {**({"steps": self._steps} if self._steps else {}), **self._told}
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in told.items())}): step {self._step}, lr {self.lr!r}"
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError("[schedule] expected its state, state_dict() and load_state_dict(), got a copy or pickle of itself, which drives an optimizer")
 
     def step(self) -> None:
         """One more step of the optimizer is done."""

@@ -13,7 +13,7 @@ from . import _html, _pipeline, _progress, _starling
 from ._checkpoints import Checkpoints as Checkpoints
 from ._runs import Summary as Summary
 from ._starling import Run as Run  # noqa: F401
-from .data import Loader as _Loader, _is_stream, dataset as _dataset
+from .data import Loader as _Loader, _is_named, _is_stream, dataset as _dataset
 
 objectives = _starling._objectives
 
@@ -31,7 +31,9 @@ def run(
     quiet: bool = False,
 ) -> Summary:
     """Runs a job, a file or the same as a dict, and returns its summary: run("job.yaml", set=["train.epochs=3"])."""
-    return Summary(_starling._run_job(_read(job, set), _progress.place(quiet), None, list(callbacks))[0])
+    callbacks = list(callbacks)
+    _expect_callbacks(callbacks)
+    return Summary(_starling._run_job(_read(job, set), _progress.place(quiet), None, callbacks)[0])
 
 
 class Trainer:
@@ -100,6 +102,10 @@ class Trainer:
             "resume": resume,
             "progress": _progress.place(quiet),
         }
+        callbacks = list(callbacks)
+        _expect_objective(objective)
+        _expect_callbacks(callbacks)
+        _expect_numbers(options)
         self._job: Any = None
         self.net = self._made = net
         self._told = {key: options[key] for key in ("epochs", "steps", "batch", "precision", "folder") if options[key]}
@@ -109,16 +115,21 @@ class Trainer:
             # Where a dict names no model, an identity stands for the network that takes its place.
             job = {"model": {"layers": ["identity"]}, **optimizer} if isinstance(optimizer, dict) else optimizer
             self._job = _read(job, set)
-            self._callbacks, self._quiet = list(callbacks), quiet
+            self._callbacks, self._quiet = callbacks, quiet
             _expect_none_given(options, objective)
             return
         if not isinstance(net, _starling.ModuleBase):
             raise TypeError(f"[trainer] expected a network, or beside a job a function that makes one, got {type(net).__name__}")
         if list(set):
             raise TypeError("[trainer] expected set= beside a job only, got an optimizer")
+        _expect_folder(options)
         self._batch = batch
         base = getattr(optimizer, "base", optimizer)
-        self._base = _starling.TrainerBase(net, base, objective, list(callbacks), options)
+        if not isinstance(base, _starling.OptimizerBase):
+            raise TypeError(f"[trainer] expected an optimizer of starling.optim, or a job as a file or dict, got {optimizer!r}")
+        if _is_of_others(net, base):
+            raise ValueError("[trainer] expected an optimizer of this network's parameters, got one of others, by which it would not be trained")
+        self._base = _starling.TrainerBase(net, base, objective, callbacks, options)
 
     def fit(self, train: Any = None, test: Any = None) -> Summary:
         """Trains and returns the summary. Data: the name of a source, arrays, an object with __len__ and __getitem__, a Loader, which keeps
@@ -133,6 +144,7 @@ class Trainer:
             return Summary(summary)
         if train is None:
             raise TypeError("[trainer] expected data: fit(train), or a job that names it")
+        train, test = _in_order(train), _in_order(test)
         if isinstance(train, (str, dict)) and test is None:
             from .data import read
 
@@ -150,6 +162,7 @@ class Trainer:
 
     def evaluate(self, data: Any) -> dict[str, float]:
         """Metrics of the network on data."""
+        data = _in_order(data)
         metrics: dict[str, float] = self._own().evaluate(_dataset(data, "test") if isinstance(data, (str, dict)) else _held(data))
         return metrics
 
@@ -167,6 +180,45 @@ class Trainer:
         if self._job is not None:
             raise TypeError("[trainer] expected a Trainer with an optimizer here: a job's run is evaluated by `starling eval`")
         return self._base
+
+
+_EVENTS = ("begin", "step", "evaluated", "epoch", "end")
+
+
+def _expect_objective(objective: Any) -> None:
+    if not isinstance(objective, str) and not callable(objective):
+        raise TypeError(f"[trainer] expected the name of an objective or a function (net, *fields), got {objective!r}")
+
+
+def _expect_callbacks(callbacks: list[Any]) -> None:
+    for callback in callbacks:
+        if not any(callable(getattr(callback, event, None)) for event in _EVENTS):
+            raise TypeError(f"[trainer] expected callbacks with one of the methods {', '.join(_EVENTS)}, which are called with the Run, got {callback!r}")
+
+
+def _is_of_others(net: Any, optimizer: Any) -> bool:
+    own = set(net.parameters())
+    return bool(own) and own.isdisjoint(optimizer.parameters())
+
+
+def _expect_numbers(options: dict[str, Any]) -> None:
+    for name in ("epochs", "steps", "batch", "seed", "accumulate", "evaluate_every", "threads", "save_every"):
+        if not isinstance(options[name], int) or isinstance(options[name], bool):
+            raise TypeError(f"[trainer] expected an int for {name}, got {options[name]!r}")
+
+
+def _expect_folder(options: dict[str, Any]) -> None:
+    folder = options["folder"]
+    if not folder and (options["resume"] or options["save_every"]):
+        name = "resume" if options["resume"] else "save_every"
+        raise ValueError(f"[trainer] expected a folder beside {name}, where states are kept: Trainer(…, folder='runs/one')")
+    if folder and os.path.exists(folder) and not os.path.isdir(folder):
+        raise ValueError(f"[trainer] expected a folder to keep states in, got the file {folder!r}")
+
+
+def _in_order(data: Any) -> Any:
+    """Arrays by name as a tuple; anything else as it is."""
+    return tuple(data.values()) if _is_named(data) else data
 
 
 def _held(data: Any) -> Any:
