@@ -51,8 +51,8 @@ struct World {
   bool leads() const { return info.rank == 0; }  // the rank that writes files and prints
 
   // Communicator of some of the ranks, who all call this with the same name: independent of the world's, so that what
-  // breaks one does not break the other, and unsupervised: a call there lasts as long as options.deadline. `part_info` is
-  // this rank's among them. Collective.
+  // breaks one does not break the other, and unsupervised: a call there lasts as long as options.deadline. `part_info`
+  // is this rank's among them. Collective.
   std::shared_ptr<Comm> part(const dist::RankInfo& part_info, const std::string& name,
                              const WorldOptions& options) const;
 

@@ -35,7 +35,7 @@ class LeaderService {
     std::chrono::milliseconds silence{6000};  // of a worker that is lost then; 0: none is watched
     // From begin() on until a worker has joined, which is lost else; one that has never been heard of: `silence`.
     std::chrono::milliseconds join{150'000};
-    // Running statistics of the model; null: nobody reads them. The first worker that is left sends them, unless it is
+    // Running statistics of the model; null: they are not read. The first worker that is left sends them, unless it is
     // worker 0, which shows them itself.
     std::shared_ptr<SharedBuffers> buffers{};
   };

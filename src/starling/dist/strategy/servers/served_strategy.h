@@ -14,8 +14,8 @@ class ServedStrategy : public RankStrategy {
   // Tells which portion of the data the next step is made of; servers take each portion once, from whichever worker.
   // `alone`: another worker may have pushed this portion, or is to make those that are kept back here. It is then
   // pushed by itself, after what is kept back; and the worker, which may have been retired meanwhile, joins again at
-  // its next step. `pauses`: of workers in turn, those before the portion's step, which may be more than this worker has
-  // settled for.
+  // its next step. `pauses`: of workers in turn, those before the portion's step, which may be more than this worker
+  // has settled for.
   virtual void take_portion(std::int64_t portion, bool alone, std::int64_t pauses) = 0;
   // True while gradients of steps that were made are not on the servers yet.
   virtual bool keeps_back() const = 0;

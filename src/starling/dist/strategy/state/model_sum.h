@@ -10,7 +10,7 @@
 namespace starling::dist {
 
 // A tensor of the model that ranks which have gone apart make together: a sum over their tensors of this name. It is
-// made piece by piece where it is written, so that nobody holds it whole.
+// made piece by piece where it is written, so that no rank holds it whole.
 struct ModelSum {
   std::string name{};            // of TrainedState
   std::vector<double> shares{};  // by rank, of its tensor; 0: it is not asked for it
