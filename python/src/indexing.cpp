@@ -16,7 +16,9 @@
 #include "starling/ops/api/state.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/attrs/slice.h"
+#include "starling/tensor/interpreter.h"
 #include "strided.h"
+#include "traced_writes.h"
 
 // x[...] as NumPy has it: positions, slices, ..., None, masks and index tensors, in any mixture.
 namespace starling::python {
@@ -367,20 +369,40 @@ void write_by_ops(const Tensor& self, nb::handle key, Tensor value) {
   copy_into(self, reshape(changed, self.shape()));
 }
 
-void set(const Tensor& self, nb::handle key, nb::handle given) {
-  check(
-      !self.traced(),
-      "[setitem] expected a tensor with memory, got a value of a function being compiled: use where() or index_put()");
+// In a function being compiled: the elements' numbers are what the same key takes of 0, 1, 2, ...
+void write_traced(Tensor& self, nb::handle key, const Tensor& value) {
+  expect_own_value(self);
+  for (const auto& part : parts_of(key))
+    check(!(nb::isinstance<Tensor>(part) && nb::cast<const Tensor&>(part).traced()),
+          "[setitem] expected positions that are known while the function is compiled, got a traced index: use "
+          "index_put()");
+  Tensor numbers;
+  {
+    const InterpreterScope eager(eager_interpreter());
+    numbers = dense(get(reshape(arange(0, static_cast<double>(self.numel())), self.shape()), key));
+  }
+  const Tensor fitting = fitted(value, numbers.shape());
+  const Tensor changed =
+      index_put(reshape(self, {-1}), std::vector<Tensor>{reshape(numbers, {-1})}, reshape(fitting, {-1}));
+  hold_another(self, reshape(changed, self.shape()));
+}
+
+void set(Tensor& self, nb::handle key, nb::handle given) {
   check(
       !(self.requires_grad() && grad_enabled()),
       "[setitem] expected a tensor without gradient, got one that requires it: write under no_grad(), or use where()");
   Tensor value = nb::isinstance<Tensor>(given) ? nb::cast<Tensor>(given) : to_tensor(given, self.dtype(), true);
   check(!(value.requires_grad() && grad_enabled()),
         "[setitem] expected a value without gradient, which would be lost: x.detach(), or use where() or index_put()");
+  if (self.traced()) {
+    const NoGrad off;
+    return write_traced(self, key, value.dtype() == self.dtype() ? value : cast(value, self.dtype()));
+  }
   check(!value.traced(),
         "[setitem] expected a value with memory, got one of a function being compiled: x.assign(value)");
   const NoGrad off;
-  for (const Tensor* each : {&self, static_cast<const Tensor*>(&value)}) each->raw();  // of a row-sparse one: made now
+  for (const Tensor* each : {static_cast<const Tensor*>(&self), static_cast<const Tensor*>(&value)})
+    each->raw();  // of a row-sparse one: made now
   if (value.dtype() != self.dtype()) value = cast(value, self.dtype());
   const bool on_cpu = self.device().kind == DeviceKind::cpu && value.device().kind == DeviceKind::cpu;
   on_cpu ? write(self, key, value) : write_by_ops(self, key, value);

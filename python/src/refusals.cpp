@@ -38,21 +38,21 @@ nb::object words_for(PyObject* error, PyObject* const* args, std::size_t count, 
 void explain(PyObject* const* args, std::size_t count, PyObject* names) {
   thread_local bool explaining = false;  // what is tried meanwhile may be refused, too
   if (explaining || !PyErr_ExceptionMatches(PyExc_TypeError)) return;
-  PyObject *type = nullptr, *error = nullptr, *trace = nullptr;
-  PyErr_Fetch(&type, &error, &trace);
-  PyErr_NormalizeException(&type, &error, &trace);
+  nb::python_error refused;  // takes the error
   nb::object words;
-  if (is_refusal(error)) {
+  if (is_refusal(refused.value().ptr())) {
     explaining = true;
     try {
-      words = words_for(error, args, count, names);
+      words = words_for(refused.value().ptr(), args, count, names);
     } catch (const std::exception&) {  // while stubs are made there is no package around this part
       PyErr_Clear();
     }
     explaining = false;
   }
-  PyErr_Restore(type, error, trace);
-  if (words.is_valid() && !words.is_none()) PyErr_SetObject(PyExc_TypeError, words.ptr());
+  if (words.is_valid() && !words.is_none())
+    PyErr_SetObject(PyExc_TypeError, words.ptr());
+  else
+    refused.restore();
 }
 
 template <std::size_t I>

@@ -36,6 +36,20 @@ void note_object(const TensorImpl* impl, PyObject* made) {
   if (impl) objects()[impl] = made;
 }
 
+void each_known_tensor(const std::function<void(const TensorImpl*)>& look) {
+  for (const auto& [impl, object] : objects()) look(impl);
+}
+
+void hold_another(Tensor& held, Tensor value) {
+  const auto found = objects().find(held.impl());
+  if (found != objects().end() && nb::inst_ptr<Tensor>(found->second) == &held) {
+    PyObject* const object = found->second;
+    objects().erase(found);
+    objects()[value.impl()] = object;
+  }
+  held = std::move(value);
+}
+
 void forget_objects_that_end(nb::handle type) {
   auto* const tensors = reinterpret_cast<PyTypeObject*>(type.ptr());
   deallocate() = tensors->tp_dealloc;

@@ -2,6 +2,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <functional>
 #include <type_traits>
 
 #include "starling/tensor/tensor.h"
@@ -12,10 +13,12 @@ namespace starling::python {
 
 namespace nb = nanobind;
 
-void note_history(const Tensor& made);                     // history_lines.h
-PyObject* known_object(const TensorImpl* impl);            // borrowed; null: none is alive
-void note_object(const TensorImpl* impl, PyObject* made);  // `made` holds the tensor
-void forget_objects_that_end(nb::handle type);             // once, for the class of tensors
+void note_history(const Tensor& made);                                       // history_lines.h
+PyObject* known_object(const TensorImpl* impl);                              // borrowed; null: none is alive
+void note_object(const TensorImpl* impl, PyObject* made);                    // `made` holds the tensor
+void each_known_tensor(const std::function<void(const TensorImpl*)>& look);  // those that have an object now
+void hold_another(Tensor& held, Tensor value);  // the object that holds this tensor holds another one from now on
+void forget_objects_that_end(nb::handle type);  // once, for the class of tensors
 
 }  // namespace starling::python
 

@@ -37,7 +37,7 @@ def isclose(x: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_na
     x, other = _starling.asarray(x), _starling.asarray(other)
     a, b = (each if each.dtype.is_float else each.to("f64") for each in (x, other))
     near = (a - b).abs() <= atol + rtol * b.abs()
-    close = (a == b) | (near & _starling.isfinite(a) & _starling.isfinite(b))
+    close = (a == b) | (near & _starling.isfinite(b))
     made: Tensor = close | (_starling.isnan(a) & _starling.isnan(b)) if equal_nan else close
     return made
 

@@ -11,7 +11,7 @@ _COLUMNS = 100  # of a line in a notebook
 def place(quiet: bool) -> tuple[str, int, Callable[[str], Any] | None]:
     """(mode, columns or 0 for the terminal's, write or None for standard error)."""
     if quiet:
-        return "off", 0, None
+        return "off", 0, _Warnings(sys.stderr)
     if _in_notebook():
         return "bar", _COLUMNS, _NotebookLine(sys.stderr)
     return ("auto", 0, None) if _is_standard_error(sys.stderr) else ("plain", 0, _Writer(sys.stderr))
@@ -38,6 +38,15 @@ class _Writer:
         if self._stream is not None:
             self._stream.write(text)
             self._stream.flush()
+
+
+class _Warnings(_Writer):
+    """Of what a quiet run tells the warnings alone."""
+
+    def __call__(self, text: str) -> None:
+        told = "".join(line for line in text.splitlines(keepends=True) if "warning" in line)
+        if told:
+            super().__call__(told)
 
 
 class _NotebookLine(_Writer):

@@ -321,3 +321,50 @@ def test_compiled_functions_are_parts_of_others():
     ranked = sl.compile(lambda a: a.sum(), strategy=sl.dist.data_parallel(workers=2))
     with pytest.raises(sl.Error, match="at the outer compiled function"):
         sl.compile(lambda a: ranked(a))(sl.ones((4, 2)))
+
+
+def test_what_a_compiled_function_has_made_is_written_in_place():
+    def sums(x):
+        out = sl.zeros(5)
+        out[0] = x[0]
+        for i in range(1, 5):
+            out[i] = out[i - 1] + x[i]
+        out[[1, 3]] = sl.tensor([7.0, 8.0])
+        grid = (x * 2).reshape(1, 5)
+        grid[0, ::-2] = 1
+        grid[grid.shape[0] - 1, 1:2] = out[:1]
+        return out, grid
+
+    x = sl.tensor([1.0, 2.0, 3.0, 4.0, 5.0])
+    assert [one.tolist() for one in sl.compile(sums)(x)] == [one.tolist() for one in sums(x)]
+    assert x.tolist() == [1, 2, 3, 4, 5]
+
+    def written(made, key=0):
+        def function(x):
+            y = made(x)
+            y[key if key is not None else sl.tensor(0) + x.sum().long() * 0] = 1.0
+            return y
+
+        return sl.compile(function)
+
+    kept = []
+    outside = sl.zeros(5)
+    for made, text in (
+        (lambda x: x, "an argument or a tensor from outside"),
+        (lambda x: x[1:], "an argument or a tensor from outside"),
+        (lambda x: kept.append(x * 2) or kept[-1][1:], "a view beside it"),
+        (lambda x: kept.append((x * 2).detach()) or x * 2, None),
+    ):
+        if text is None:
+            assert written(made)(x).tolist() == [1, 4, 6, 8, 10]
+            continue
+        with pytest.raises(sl.Error, match=text):
+            written(made)(x)
+    with pytest.raises(sl.Error, match="use index_put"):
+        written(lambda x: x * 2, None)(x)
+    with pytest.raises(sl.Error, match="without gradient"):
+        sl.compile(sl.grad(lambda a: written(lambda b: b * 2)(a).sum()))(x)
+    w = sl.tensor([1.0], requires_grad=True)
+    with pytest.raises(sl.Error, match="value without gradient"):
+        sl.compile(lambda: sl.zeros(2).__setitem__(0, w * 2))()
+    assert outside.tolist() == [0] * 5

@@ -20,6 +20,8 @@ WILD = np.array([1.0, np.nan, np.inf, -np.inf, 0.0], np.float32)
         (lambda: sl.isclose(A, A + 1e-7), lambda: np.isclose(A, A + 1e-7)),
         (lambda: sl.isclose(WILD, WILD), lambda: np.isclose(WILD, WILD)),
         (lambda: sl.isclose(WILD, WILD, equal_nan=True), lambda: np.isclose(WILD, WILD, equal_nan=True)),
+        (lambda: sl.isclose(WILD, WILD[::-1]), lambda: np.isclose(WILD, WILD[::-1])),
+        (lambda: sl.isclose(-WILD, WILD), lambda: np.isclose(-WILD, WILD)),
         (lambda: sl.isclose([1, 2], [1, 3]), lambda: np.isclose([1, 2], [1, 3])),
         (lambda: sl.hstack([V, V]), lambda: np.hstack([V, V])),
         (lambda: sl.hstack([A, A]), lambda: np.hstack([A, A])),

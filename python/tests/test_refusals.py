@@ -221,6 +221,16 @@ def test_ctrl_c_over_a_slow_iterable_comes_at_once():
     assert process.communicate(timeout=30)[0] == "ended\n" and time.monotonic() - begin < 3
 
 
+def test_quiet_runs_say_nothing(capfd, tmp_path):
+    job = {"model": "mlp", "data": {"name": "synthetic", "train_samples": 64}, "train": {"steps": 1, "folder": str(tmp_path / "run")}}
+    job["distribute"] = {"strategy": "sandblaster", "workers": 2, "servers": 1}
+    sl.train.run(job, quiet=True)
+    assert capfd.readouterr() == ("", "")
+    sl.train.run({**job, "train": {**job["train"], "folder": "", "precision": "bf16"}}, quiet=True)
+    told = capfd.readouterr()
+    assert told.out == "" and "warning: sandblaster tells points apart" in told.err and len(told.err.splitlines()) == 1
+
+
 def test_optimizers_take_pytorchs_words():
     net, optimizer, _ = make()
     assert optimizer.lr == 0.01 and "lr=0.01" in repr(optimizer)
