@@ -5,6 +5,7 @@ run in deterministic mode ends, after the same command has resumed it, with the 
   chaos.py build/ci/bin/starling --seed 1 --runs 20     # as ctest does
   chaos.py build/ci/bin/starling --seed 7 --runs 300    # by hand
   chaos.py build/ci/bin/starling --seed 17 --runs 1     # repeats run 17
+  chaos.py build/ci/bin/starling --strategies ssp,poseidon --faults kill,stop --runs 40
 
 Each run is a function of its seed: how ranks are started, the strategy, the fault, its victim and its moment. Faults:
 kill (SIGKILL), stop (SIGSTOP for good), pause (SIGSTOP for a moment), pause_all (all ranks for longer than three
@@ -66,7 +67,19 @@ STRATEGIES = {
     "nexus": ('strategy: nexus, layers: [{name: "fc1.*", every: 3}]', (3,), 1, ()),
     "sync_server": ("strategy: sync_server", (3,), 1, ()),
     "spare_servers": ("strategy: async, server_backups: true", (4,), 2, ()),
+    "async_codec": ("strategy: async, codec: one_bit", (3,), 1, ()),
+    "kvstore": (
+        "strategy: kvstore, update: async, topology: {worker_groups: 2, workers_per_group: 2}",
+        (5,),
+        1,
+        ("threads", "shared", "gloo", "hosts"),
+    ),
+    "project_adam": ("strategy: project_adam", (3,), 1, ()),
+    "poseidon": ("strategy: poseidon", (3,), 1, ()),
+    "sandblaster": ("strategy: sandblaster, procedure: lbfgs", (3,), 1, ()),
+    "streamed": ("strategy: allreduce", (2, 3), 0, ()),
 }
+NEED_ALL = {"sync_server", "poseidon"}  # whose servers count means of all workers
 PATIENT = 25.0  # the deadline of jobs whose servers have backups: a stopped one is replaced after 10 s
 FAULTS = [
     "kill",
@@ -88,9 +101,13 @@ CAUSES = re.compile(
     r"No space left|exited with code|aborted|Connection reset|was lost|lost 127"
 )
 
-JOB = """model: {{name: mlp, hidden: [24]}}
+PICTURES = """model: {{name: mlp, hidden: [24]}}
 data: {{folder: '{data}', batch: 24}}
-optimizer: {{lr: 0.02, momentum: 0.9}}
+"""
+STREAM = """model: {{layers: [{{linear: {{out: 2000}}}}, {{relu: {{}}}}, {{linear: {{out: 2}}}}]}}
+data: {{name: csv, streamed: true, label: kind, train: ['{data}/train-*.csv'], test: ['{data}/test.csv'], batch: 24}}
+"""
+JOB = """optimizer: {{lr: 0.02, momentum: 0.9}}
 train: {{folder: '{run}', epochs: {epochs}, checkpoint_every: 10, export: false}}
 distribute: {{threads: 2, heartbeat: {heartbeat}, deadline: {deadline}, {strategy}}}
 monitor: {{tensorboard: false, scalars_every: 1}}
@@ -239,16 +256,34 @@ def memory_left(before):
     return sorted(new)
 
 
+def write_tables(folder):
+    """Six shards, which two or three ranks can share."""
+    noise = random.Random(7)
+
+    def table(name, rows):
+        lines = ["a,b,c,d,e,f,g,h,kind"]
+        for _ in range(rows):
+            values = [noise.randrange(10) for _ in range(8)]
+            lines.append(",".join(map(str, [*values, int(values[0] > values[1])])))
+        (folder / name).write_text("\n".join(lines) + "\n")
+
+    for shard in range(6):
+        table(f"train-{shard}.csv", 24 * STEPS // 6)
+    table("test.csv", 480)
+
+
 class Plan:
     """What a seed stands for."""
 
-    def __init__(self, seed, ways):
+    def __init__(self, seed, ways, strategies):
         dice = random.Random(seed)
         self.seed = seed
         self.over = dice.choice(ways)
-        fitting = [name for name, (_, _, _, over) in sorted(STRATEGIES.items()) if not over or self.over in over]
-        self.strategy = "deterministic" if dice.random() < 0.3 else dice.choice(fitting)
+        fitting = [name for name in sorted(strategies) if not STRATEGIES[name][3] or self.over in STRATEGIES[name][3]]
+        often = dice.random() < 0.3 and "deterministic" in strategies
+        self.strategy = "deterministic" if often or not fitting else dice.choice(fitting)
         _, ranks, self.servers, _ = STRATEGIES[self.strategy]
+        self.per_epoch = 1 if self.strategy == "sandblaster" else STEPS  # steps; of a procedure each is over all samples
         self.ranks = dice.choice(ranks)  # servers among them
         self.victim = dice.randrange(self.ranks)
         self.fault = dice.choice(FAULTS)
@@ -271,7 +306,7 @@ class Plan:
         """True if the others can do without the victim: a worker beside servers, or a server with a backup."""
         if self.victim >= self.ranks - self.servers:
             return self.strategy == "spare_servers"
-        return self.servers > 0 and self.victim > 0
+        return self.servers > 0 and self.victim > 0 and self.strategy not in NEED_ALL
 
     def text(self):
         who = "" if self.fault in (*SIGNALS, "full_disk", "pause_all") else f" of rank {self.victim}"
@@ -293,13 +328,14 @@ class Chaos:
         self.epochs = epochs
         kills.write_images(folder, "train", 24 * STEPS)
         kills.write_images(folder, "t10k", 480)
+        write_tables(folder)
         self.hosts = None
         self.quiet = None
         self.lasted = 1.0
 
     def job(self, name, strategy):
         file = self.folder / f"{name}.yaml"
-        text = JOB.format(
+        text = ((STREAM if strategy == "streamed" else PICTURES) + JOB).format(
             data=self.folder,
             run=self.folder / name,
             epochs=self.epochs,
@@ -395,8 +431,8 @@ class Chaos:
         if plan.moment == "training":
             return step > 0
         if plan.moment == "evaluating":
-            return step > 0 and step % STEPS == 0 and event not in ("eval", "epoch")
-        return step >= self.epochs * STEPS
+            return step > 0 and step % plan.per_epoch == 0 and event not in ("eval", "epoch")
+        return step >= self.epochs * plan.per_epoch
 
     def await_moment(self, plan, process, job, name):
         """Process ids by rank once the moment of the fault has come; none: the run has ended before."""
@@ -408,7 +444,7 @@ class Chaos:
                 found = self.processes(plan, process, job)
                 due = time.monotonic() + 0.01
             there = plan.victim in found if plan.moment == "joining" else len(found) == plan.ranks
-            if there and self.log_of(name)[0] >= first * STEPS and self.has_come(plan, name):
+            if there and self.log_of(name)[0] >= first * plan.per_epoch and self.has_come(plan, name):
                 lasts = {"joining": 0.3, "training": self.lasted, "saving": 0.005, "evaluating": 0.01, "ending": 0.1}
                 time.sleep(plan.share * lasts[plan.moment])
                 return found if process.poll() is None else None
@@ -455,7 +491,7 @@ class Chaos:
         held = [StoppedThread(tid, 1.5 * DEADLINE) for tid in threads_named(pid, "starling-saver")]
         time.sleep(0.1)
         if not held:
-            if process.poll() is not None or self.log_of(f"run{plan.seed}")[0] >= self.epochs * STEPS:
+            if process.poll() is not None or self.log_of(f"run{plan.seed}")[0] >= self.epochs * plan.per_epoch:
                 raise Skipped("ended before the fault")
             raise Failed("found no thread that saves, which could be slowed")
         if held[0].error:
@@ -513,7 +549,7 @@ class Chaos:
             found = self.await_moment(plan, process, job, name)
             if found is None:
                 raise Skipped("ended before the fault")
-            plan.late |= self.log_of(name)[0] >= self.epochs * STEPS
+            plan.late |= self.log_of(name)[0] >= self.epochs * plan.per_epoch
             self.disturb(plan, process, found)
             disturbed = time.monotonic()
             # A run that fails does so within the deadline; one that goes on may take its time, but must not stand still.
@@ -598,7 +634,7 @@ class Chaos:
 
     def check_portions(self, plan, name):
         """Every portion since the run last began is on every key of the servers, and none of them twice."""
-        if plan.servers == 0 or plan.strategy == "sync_server":  # whose servers count means
+        if plan.servers == 0 or plan.strategy in NEED_ALL or plan.strategy == "sandblaster":  # which counts evaluations
             return
         own = self.summary(name)
         events = [json.loads(line) for line in (self.folder / name / "log.jsonl").read_text().splitlines()]
@@ -606,16 +642,17 @@ class Chaos:
         if begun == own["steps"]:
             return  # it had ended before
         counters = own["ranks"][0]["counters"]
-        expected = (own["steps"] - begun) * (plan.ranks - plan.servers) * counters["servers.keys"]
+        parts = 2 if plan.strategy == "kvstore" else plan.ranks - plan.servers  # of a batch: one for each group or worker
+        expected = (own["steps"] - begun) * parts * counters["servers.keys"]
         if counters["servers.portions"] != expected:
             raise Failed(f"expected {expected:g} portions on keys, got {counters['servers.portions']:g}")
 
     def check_summary(self, plan, name):
         quiet, own = self.undisturbed(), self.summary(name)
-        keys = ["steps", "weights_hash"] if plan.strategy == "deterministic" else ["steps"]
-        for key in keys:
-            if own[key] != quiet[key]:
-                raise Failed(f"expected {key} {quiet[key]} of the undisturbed run, got {own[key]}")
+        if own["steps"] != self.epochs * plan.per_epoch:
+            raise Failed(f"expected {self.epochs * plan.per_epoch} steps, got {own['steps']}")
+        if plan.strategy == "deterministic" and own["weights_hash"] != quiet["weights_hash"]:
+            raise Failed(f"expected weights {quiet['weights_hash']} of the undisturbed run, got {own['weights_hash']}")
         if plan.fault != "full_disk":  # whose log is gone with the disk
             self.check_portions(plan, name)
         shutil.rmtree(self.folder / name, ignore_errors=True)
@@ -646,9 +683,9 @@ class Tally:
         with self.lock:
             most = MOST_SKIPPED * self.options.runs
             while self.begun < self.options.runs and sum(self.skipped.values()) < most:
-                plan = Plan(self.seed, self.ways)
+                plan = Plan(self.seed, self.ways, self.options.strategies)
                 self.seed += 1
-                if not self.options.fault or plan.fault in self.options.fault:
+                if plan.fault in self.options.faults and plan.strategy in self.options.strategies:
                     self.begun += 1
                     return plan
             return None
@@ -668,6 +705,8 @@ class Tally:
 
 def disturb_runs(chaos, tally):
     again = " ".join([f"--over {way}" for way in tally.options.over or []])
+    if len(tally.options.strategies) < len(STRATEGIES):
+        again += " --strategies " + ",".join(tally.options.strategies)
     while (plan := tally.next()) is not None:
         try:
             tally.count(plan, chaos.run(plan))
@@ -678,13 +717,27 @@ def disturb_runs(chaos, tally):
             tally.count(plan, f"FAILED: {why}\nrepeat it: {repeat}", failed=True)
 
 
+def among(known):
+    """Type of an option: names of these, with commas between them."""
+
+    def read(text):
+        names = text.split(",")
+        if wrong := [name for name in names if name not in known]:
+            raise argparse.ArgumentTypeError(f"expected some of {', '.join(known)}, got {', '.join(wrong)}")
+        return names
+
+    return read
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", type=pathlib.Path)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--over", action="append", help="only ranks started so: threads, shared, gloo, hosts, mpi")
-    parser.add_argument("--fault", action="append", choices=FAULTS, help="only these faults")
+    parser.add_argument("--faults", type=among(FAULTS), default=FAULTS, help="only these faults, as kill,stop")
+    parser.add_argument("--strategies", type=among(sorted(STRATEGIES)), default=sorted(STRATEGIES), help="only these, as ssp,zero")
+    parser.add_argument("--within", type=float, help="seconds that all runs together may take")
     parser.add_argument("--epochs", type=int, default=EPOCHS)
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time; most of a run is waiting")
     options = parser.parse_args()
@@ -700,11 +753,14 @@ def main():
             thread.start()
         for thread in threads:
             thread.join()
-    failed = len(tally.failed)
-    print(f"{tally.done} runs in {time.monotonic() - began:.0f} s, {failed} failed {tally.failed or ''}")
+    failed, took = len(tally.failed), time.monotonic() - began
+    print(f"{tally.done} runs in {took:.0f} s, {failed} failed {tally.failed or ''}")
     print(f"no runs: {tally.skipped or 'none'}")
     if left := memory_left(memory):
         print(f"FAILED: left in /dev/shm: {left}")
+        failed += 1
+    if options.within and took > options.within:
+        print(f"FAILED: expected all runs within {options.within:g} s, got {took:.0f} s")
         failed += 1
     return 1 if failed or tally.done < options.runs else 0
 

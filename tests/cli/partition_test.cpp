@@ -73,6 +73,16 @@ class Partition : public ::testing::Test {
     return std::system(fmt::format("nsenter -t {} -n -m {}", launcher, drop).c_str()) == 0;
   }
 
+  // The last line that begins so.
+  static std::string last_line_of(const std::string& log, const std::string& beginning) {
+    std::istringstream lines(log);
+    std::string found;
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with(beginning)) found = line;
+    }
+    return found;
+  }
+
   TestFolder folder_{"cli-partition"};
 };
 
@@ -85,11 +95,16 @@ TEST_F(Partition, TheRankBeyondItIsNamed) {
   ASSERT_TRUE(comes_true([&] { return trains(); }, 60s)) << launched.log();
   ASSERT_TRUE(cut(launched.launcher())) << launched.log();
   const auto begun = Clock::now();
+  EXPECT_TRUE(comes_true([&] { return has(launched.log(), "starling: rank 2 (pid "); }, 30s)) << launched.log();
+  EXPECT_LE(Clock::now() - begun, kNamedWithin) << launched.log();
   EXPECT_EQ(launched.wait(30s), 1) << launched.log();
-  EXPECT_LE(Clock::now() - begun, kNamedWithin + 5s) << launched.log();
   const std::string last = headline(launched.log());
   EXPECT_TRUE(last.starts_with("starling: rank 2 (pid ")) << launched.log();
   EXPECT_TRUE(has(last, "has been silent for ")) << launched.log();
+  for (const char* survivor : {"[0] starling: ", "[1] starling: "}) {
+    const std::string told = last_line_of(launched.log(), survivor);
+    EXPECT_TRUE(has(told, "[supervision] rank 2 (pid ")) << survivor << launched.log();
+  }
 }
 
 }  // namespace

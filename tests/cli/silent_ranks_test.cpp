@@ -25,6 +25,7 @@ struct Phase {
   std::function<bool(const fs::path& run, pid_t rank)> inside{};
   bool resumes = false;  // a run that was there before
   int test_samples = 40;
+  int stream_width = 0;  // of the hidden layers of a streaming job; 0: none
 };
 
 struct Strategy {
@@ -82,14 +83,22 @@ const Phase kSave{.name = "save",
                   .victim = 0,
                   .model = "{name: mlp, hidden: [800]}",
                   .train = ", checkpoint_every: 1",
-                  .inside = saves};
-const Phase kResume{
-    .name = "resume", .victim = 0, .model = "{name: mlp, hidden: [2000]}", .inside = reads_checkpoint, .resumes = true};
+                  .inside = saves,
+                  .stream_width = 800};
+const Phase kResume{.name = "resume",
+                    .victim = 0,
+                    .model = "{name: mlp, hidden: [2000]}",
+                    .inside = reads_checkpoint,
+                    .resumes = true,
+                    .stream_width = 1300};
 const Strategy kHogwild{"hogwild", 2, "strategy: hogwild"};
 const Strategy kEasgd{"easgd", 3, "strategy: easgd, every: 4"};
 const Strategy kEasgdAsync{"easgd_async", 3, "strategy: easgd, every: 4, asynchronous: true"};
 const Strategy kBackups{"backup_workers", 3, "strategy: backup_workers, backups: 1"};
 const Strategy kAllReduce{"allreduce", 2, "strategy: allreduce"};
+const Strategy kZero{"zero_3", 2, "strategy: allreduce, zero: 3"};
+const Strategy kBmuf{"bmuf", 2, "strategy: bmuf, every: 4"};
+const Strategy kH2o{"h2o", 4, "strategy: h2o, nodes: 2, every: 4"};
 const Strategy kGroups{"groups", 4,
                        "strategy: local_sgd, every: 4, topology: {worker_groups: 2, workers_per_group: 2}"};
 
@@ -108,19 +117,20 @@ class SilentRank : public ::testing::TestWithParam<Case> {
     write_table("train.csv", 64);
     write_table("test.csv", 50 * phase.test_samples);
     std::ofstream(folder_.path() / "job.yaml")
-        << (streams ? stream() : pictures(phase)) << "optimizer: {name: sgd, lr: 0.01}\ntrain: {folder: '"
+        << (streams ? stream(phase) : pictures(phase)) << "optimizer: {name: sgd, lr: 0.01}\ntrain: {folder: '"
         << run().string() << "', export: false" << phase.train << "}\ndistribute: {threads: 1, " << strategy.distribute
         << "}\nmonitor: {tensorboard: false}\n";
   }
   std::string pictures(const Phase& phase) const {
     return fmt::format("model: {}\ndata: {{folder: '{}', batch: 64}}\n", phase.model, folder_.path().string());
   }
-  std::string stream() const {
+  std::string stream(const Phase& phase) const {
+    const std::string hidden = fmt::format("{{linear: {{out: {0}}}}}, {{relu: {{}}}}, ", phase.stream_width);
     return fmt::format(
-        "model: {{layers: [{{linear: {{out: 2}}}}]}}\n"
+        "model: {{layers: [{1}{{linear: {{out: 2}}}}]}}\n"
         "data: {{name: csv, streamed: true, label: kind, train: ['{0}/train.csv'], test: ['{0}/test.csv'], "
         "batch: 64}}\n",
-        folder_.path().string());
+        folder_.path().string(), phase.stream_width > 0 ? hidden + hidden : "");
   }
   void write_table(const char* name, int rows) const {
     std::ofstream table(folder_.path() / name);
@@ -171,19 +181,21 @@ TEST_P(SilentRank, IsNamedByTheHeadline) {
   EXPECT_TRUE(has(headline(launched.log()), "has been silent for ")) << launched.log();
 }
 
-INSTANTIATE_TEST_SUITE_P(Phases, SilentRank,
-                         ::testing::Values(Case{kTraining, kHogwild}, Case{kEvaluation, kHogwild},
-                                           Case{kSave, kHogwild}, Case{kResume, kHogwild}, Case{kTraining, kGroups},
-                                           Case{kEvaluation, kGroups}, Case{kSave, kGroups}, Case{kResume, kGroups},
-                                           Case{kTraining, kEasgd}, Case{kTraining0, kEasgd},
-                                           Case{kEvaluation0, kEasgd}, Case{kTraining, kEasgdAsync},
-                                           Case{kTraining0, kEasgdAsync}, Case{kTraining, kBackups},
-                                           Case{kTraining0, kBackups}, Case{kEvaluation, kBackups},
-                                           Case{kTraining, kAllReduce, true}, Case{kEvaluation, kAllReduce, true}),
-                         [](const auto& info) {
-                           return fmt::format("{}_{}{}", info.param.phase.name, info.param.strategy.name,
-                                              info.param.streams ? "_of_a_stream" : "");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Phases, SilentRank,
+    ::testing::Values(Case{kTraining, kHogwild}, Case{kEvaluation, kHogwild}, Case{kSave, kHogwild},
+                      Case{kResume, kHogwild}, Case{kTraining, kGroups}, Case{kEvaluation, kGroups},
+                      Case{kSave, kGroups}, Case{kResume, kGroups}, Case{kTraining, kEasgd}, Case{kTraining0, kEasgd},
+                      Case{kEvaluation0, kEasgd}, Case{kTraining, kEasgdAsync}, Case{kTraining0, kEasgdAsync},
+                      Case{kTraining, kBackups}, Case{kTraining0, kBackups}, Case{kEvaluation, kBackups},
+                      Case{kTraining, kAllReduce, true}, Case{kEvaluation, kAllReduce, true},
+                      Case{kSave, kAllReduce, true}, Case{kResume, kAllReduce, true}, Case{kTraining, kBmuf},
+                      Case{kSave, kBmuf}, Case{kTraining, kH2o}, Case{kSave, kH2o}, Case{kEvaluation, kZero},
+                      Case{kSave, kZero}, Case{kResume, kZero}),
+    [](const auto& info) {
+      return fmt::format("{}_{}{}", info.param.phase.name, info.param.strategy.name,
+                         info.param.streams ? "_of_a_stream" : "");
+    });
 
 }  // namespace
 }  // namespace starling::testing

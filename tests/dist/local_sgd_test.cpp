@@ -85,7 +85,8 @@ double bytes_sent(std::int64_t every) {
   testing::train_world(make_thread_comms(2), local({.every = every}), 24, 6, {.lr = 0.1}, [&](SmallTrainer& trainer) {
     const LocalSgd& strategy = dynamic_cast<LocalSgd&>(*trainer.strategy);
     EXPECT_EQ(counter(strategy, "syncs"), static_cast<double>(24 / every));
-    EXPECT_EQ(counter(strategy, "averaged_bytes"), static_cast<double>(24 / every) * (5 * 2 + 2) * 8);
+    EXPECT_EQ(counter(strategy, "averaged_bytes"), 2 * static_cast<double>(24 / every) * (5 * 2 + 2 + 1) * 8)
+        << "weights and the number of samples, in both directions";
     bytes = static_cast<double>(strategy.comm().journal().counters(CommOp::all_reduce).bytes_sent);
   });
   return bytes;

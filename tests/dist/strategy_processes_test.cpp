@@ -56,14 +56,15 @@ void expect_laws(const RankStrategy& strategy) {
     EXPECT_EQ(counter(strategy, "steps"), kSteps);
   } else if (is("local_sgd")) {
     EXPECT_EQ(counter(strategy, "syncs"), kSteps / 5 + 1);  // plus one to settle
-    // Small buffers: through shared memory each rank reads all others'; what else there is has an algorithm of its own.
-    constexpr double kEach = (5 * 2 + 2) * 8;
+    // In both directions. Small buffers: through shared memory each rank reads all others'; what else there is has an
+    // algorithm of its own.
+    constexpr double kEach = (5 * 2 + 2 + 1) * 8;  // weights and the number of samples
     const double average = counter(strategy, "averaged_bytes") / (kSteps / 5 + 1);
     if (strategy.comm().capabilities().backend == "shared") {
-      EXPECT_EQ(average, (kWorld - 1) * kEach);
+      EXPECT_EQ(average, 2 * (kWorld - 1) * kEach);
     } else {
-      EXPECT_GE(average, 2 * (kWorld - 1) * kEach / kWorld - 16);
-      EXPECT_LE(average, 2 * kEach);
+      EXPECT_GE(average, 2 * (2 * (kWorld - 1) * kEach / kWorld - 32));
+      EXPECT_LE(average, 2 * 2 * kEach);
     }
   } else if (is("easgd")) {
     EXPECT_EQ(counter(strategy, "meetings"), kSteps / 3);

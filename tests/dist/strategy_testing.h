@@ -153,6 +153,7 @@ inline void train_world(const dist::Comms& comms, const MakeStrategy& make, int 
   run_ranks(comms, [&](Comm& comm) {
     SmallTrainer trainer(make(borrowed(comm)), options, 3 + comm.rank());
     for (int s = 0; s < steps; ++s) trainer.step(random_batch(rows, 100 + s));
+    comm.barrier().wait();  // all bytes have moved, and are counted
     const std::scoped_lock lock(mutex);
     look(trainer);
   });

@@ -11,6 +11,7 @@
 #include "starling/base/error.h"
 #include "starling/dist/strategy/easgd.h"
 #include "starling/dist/strategy/fork_join.h"
+#include "starling/dist/strategy/grouped.h"
 #include "starling/dist/strategy/local_sgd.h"
 #include "starling/dist/strategy/strategy_kinds.h"
 #include "starling/ops/api/binary.h"
@@ -327,7 +328,8 @@ TEST_F(RankCheckpoints, OfElasticRanksCanBeResumedByAnotherNumberFromTheCentre) 
 TEST_F(RankCheckpoints, BetweenTwoAveragesHoldTheWorkOfAllRanksForAnotherNumber) {
   struct Way {
     testing::MakeStrategy make;
-    double pull;  // share of each rank in the model; the rest is the common start
+    double pull;      // share of each rank in the model; the rest is the common start
+    int members = 1;  // ranks that go together; `ranks` counts groups of them
   };
   const auto easgd = [](auto comm) {
     return std::make_shared<Easgd>(std::move(comm), EasgdOptions{.every = 100, .alpha = 0.25});
@@ -340,12 +342,20 @@ TEST_F(RankCheckpoints, BetweenTwoAveragesHoldTheWorkOfAllRanksForAnotherNumber)
     const auto nodes = static_cast<std::int64_t>(comm->size());
     return std::make_shared<ForkJoin>(std::move(comm), ForkJoinOptions{.nodes = nodes, .every = 100});
   };
-  for (const auto& [make, pull] : {Way{local(100), 0.5}, Way{easgd, 0.25}, Way{of_job("{name: bmuf, every: 100}"), 0.5},
-                                   Way{of_job("{name: emso, every: 100, inner: 2}"), 0.5}, Way{h2o, 0.5}}) {
+  const auto grouped = [](const testing::MakeStrategy& between) {
+    return [between](std::shared_ptr<Comm> comm) {
+      const dist::Topology topology{.worker_groups = comm->size() / 2, .workers_per_group = 2};
+      return std::make_shared<dist::Grouped>(std::move(comm), topology, AllReduceOptions{}, between);
+    };
+  };
+  for (const auto& [make, pull, members] :
+       {Way{local(100), 0.5}, Way{easgd, 0.25}, Way{of_job("{name: bmuf, every: 100}"), 0.5},
+        Way{of_job("{name: emso, every: 100, inner: 2}"), 0.5}, Way{h2o, 0.5}, Way{grouped(local(100)), 0.5, 2},
+        Way{grouped(easgd), 0.25, 2}}) {
     runs_.clear();
-    std::vector<std::vector<double>> left(2);
+    std::vector<std::vector<double>> left(static_cast<std::size_t>(2 * members));
     std::vector<double> start;
-    RankRun first = recipe("apart", 2);
+    RankRun first = recipe("apart", 2 * members);
     first.dropout = 0;
     first.strategy = make;
     first.options.hash_every = 0;
@@ -361,7 +371,8 @@ TEST_F(RankCheckpoints, BetweenTwoAveragesHoldTheWorkOfAllRanksForAnotherNumber)
     };
     stop_after(first, 3);
     EXPECT_TRUE(first.run()[0].result.interrupted);
-    for (const int ranks : {1, 3}) {
+    const std::vector<double>&one = left[0], &other = left[static_cast<std::size_t>(members)];
+    for (const int ranks : {members, 3 * members}) {
       std::vector<std::vector<double>> begun(static_cast<std::size_t>(ranks));
       RankRun second = recipe("apart", ranks);
       second.dropout = 0;
@@ -381,8 +392,7 @@ TEST_F(RankCheckpoints, BetweenTwoAveragesHoldTheWorkOfAllRanksForAnotherNumber)
       for (const auto& weights : begun) {
         ASSERT_EQ(weights.size(), start.size());
         for (std::size_t i = 0; i < weights.size(); ++i)
-          ASSERT_NEAR(weights[i], start[i] + pull * (left[0][i] - start[i]) + pull * (left[1][i] - start[i]), 1e-5)
-              << i;
+          ASSERT_NEAR(weights[i], start[i] + pull * (one[i] - start[i]) + pull * (other[i] - start[i]), 1e-5) << i;
       }
       std::filesystem::remove_all(runs_.path() / "apart");
       std::filesystem::rename(kept, runs_.path() / "apart");

@@ -30,6 +30,7 @@ struct RankRun {
   TrainerOptions options{};
   std::function<void(TrainerOptions&)> each{};  // per-rank changes of the options
   double dropout = 0;
+  std::function<nn::Sequential()> net{};  // null: small_net(dropout)
   double rate = 0.1;
   data::DataSplits data{};
   ObjectivePtr objective = classify();
@@ -48,7 +49,7 @@ struct RankRun {
     std::vector<RankOutcome> outcomes(comms.size());
     run_ranks(comms, [&](Comm& comm) {
       RankOutcome& own = outcomes[static_cast<std::size_t>(comm.rank())];
-      auto net = small_net(dropout);
+      auto net = this->net ? this->net() : small_net(dropout);
       optim::Sgd optimizer(net.parameters(), {.lr = rate, .momentum = 0.9});
       TrainerOptions of_rank = quiet(options);
       if (each) each(of_rank);

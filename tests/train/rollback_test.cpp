@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <mutex>
 #include <numeric>
@@ -14,6 +15,7 @@
 #include "starling/dist/strategy/hogwild.h"
 #include "starling/dist/strategy/local_sgd.h"
 #include "starling/dist/strategy/strategy_kinds.h"
+#include "starling/nn/embedding.h"
 #include "starling/optim/adam.h"
 #include "starling/train/callbacks/checkpoints.h"
 #include "starling/train/callbacks/ready_made.h"
@@ -169,6 +171,46 @@ TEST_F(Rollback, LeavesOutTheBatchWithAnOutlierUnderAdam) {
   EXPECT_TRUE(says(back.told, "step 7 is left out")) << back.told;
   EXPECT_EQ(back.result.summary.skipped, 1);
   EXPECT_EQ(CheckpointFolder(folder() / "checkpoints").steps().back(), 10);
+}
+
+// A row of an embedding that no sample asks for: neither the loss nor any gradient tells of it.
+TEST_F(Rollback, GoesBackForARowOfAnEmbeddingThatNothingReads) {
+  constexpr std::int64_t kRows = 9, kUnused = 8, kSamples = 160;
+  std::vector<std::int64_t> tokens, labels;
+  for (std::int64_t i = 0; i < kSamples; ++i) {
+    for (int k = 0; k < 4; ++k) tokens.push_back((i * 5 + k * k) % kUnused);
+    labels.push_back(tokens[static_cast<std::size_t>(4 * i)] % 4);
+  }
+  const auto data = std::make_shared<TensorDataset>(
+      std::vector<Tensor>{from_host<std::int64_t>(tokens, {kSamples, 4}), from_host<std::int64_t>(labels, {kSamples})});
+  const auto ended = [&](const std::string& folder, bool spoiled) {
+    RankRun run{.ranks = 2, .options = {.epochs = 2, .batch = 16}, .data = splits(data)};
+    run.options.folder = runs_.path() / folder;
+    run.options.non_finite = NonFinite::rollback;
+    run.options.finite_every = 3;
+    run.net = [] {
+      manual_seed(3);
+      nn::Sequential net;
+      net.add("rows", nn::Embedding({.vocabulary = kRows, .width = 8}));
+      net.add("flat", nn::Flatten()).add("fc", nn::Linear({.in = 32, .out = 4}));
+      return net;
+    };
+    auto times = std::make_shared<std::atomic<int>>(spoiled ? 1 : 0);
+    run.callbacks = [times](Trainer& trainer, int rank) {
+      trainer.add(after_step([=](starling::Run& now) {
+        if (rank != 1 || now.state().step != 13 || (*times)-- <= 0) return;
+        now.net().named_parameters().front().second.data<float>()[kUnused * 8 + 3] = NAN;
+      }));
+      trainer.add(checkpoints({.every_steps = 4}));
+    };
+    return run.run();
+  };
+  const auto straight = ended("straight", false), back = ended("back", true);
+  for (const auto& rank : back) {
+    EXPECT_EQ(rank.result.summary.rollbacks, 1) << "a verdict of all";
+    EXPECT_EQ(rank.result.summary.skipped, 0);
+    EXPECT_EQ(rank.hash, straight[0].hash);
+  }
 }
 
 // A crash between the rollback and the next checkpoint: the resumed run neither meets the batch nor counts anew.

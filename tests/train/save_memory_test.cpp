@@ -4,15 +4,19 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <string>
 
+#include "starling/dist/strategy/easgd.h"
 #include "starling/ops/api/creation.h"
+#include "starling/ops/api/random.h"
 #include "starling/ops/api/shape_ops.h"
 #include "starling/train/checkpoint/background_saver.h"
 #include "starling/train/job/job_run.h"
 #include "starling/train/job/prepared_job.h"
 #include "testing/temporary_folder.h"
+#include "train/ranks_testing.h"
 #include "train/tiny_fashion.h"
 
 namespace starling::train {
@@ -134,6 +138,70 @@ TEST(SaveMemory, OfAWholeJobWithAdamAndItsBestStateIsWhatTheJobAllows) {
   EXPECT_GT(none, 0);
   EXPECT_LE(some - none, 24 + 16) << none;
   EXPECT_GE(all - none, 60) << none << ": control: one state is copied, and the best";
+}
+
+// Two ranks that are apart, with a state of 32 MB each: weights and momentum.
+testing::RankRun apart(int width) {
+  testing::RankRun run{.ranks = 2, .options = {.epochs = 2, .batch = 8}, .data = testing::splits(testing::points(400))};
+  run.net = [width] {
+    manual_seed(3);
+    nn::Sequential net;
+    net.add("fc1", nn::Linear({.in = 8, .out = width})).add("relu", nn::Relu());
+    net.add("fc2", nn::Linear({.in = width, .out = width})).add("relu2", nn::Relu());
+    net.add("fc3", nn::Linear({.in = width, .out = 4}));
+    return net;
+  };
+  run.strategy = [](std::shared_ptr<Comm> comm) {
+    return std::make_shared<Easgd>(std::move(comm), EasgdOptions{.every = 100});
+  };
+  return run;
+}
+
+// Before an epoch ends, which brings the ranks together.
+void stop_early(testing::RankRun& run) {
+  run.options.stop = [asked = std::make_shared<std::atomic<int>>(0)] { return thread_rank() == 0 && (*asked)++ >= 2; };
+}
+
+// Body of the measured process.
+TEST(SaveMemory, DISABLED_OfRanksThatAreApart) {
+  const char* folder = std::getenv("STARLING_TEST_FOLDER");
+  const char* most = std::getenv("STARLING_TEST_MOST");
+  ASSERT_TRUE(folder != nullptr && most != nullptr) << "started by the other tests";
+  testing::RankRun run = apart(2000);
+  if (std::string(most) == "saves") {
+    run.callbacks = [&](Trainer& trainer, int) {
+      trainer.add(checkpoints({.folder = std::filesystem::path(folder) / "c", .save_memory = 0}));
+    };
+  }
+  stop_early(run);
+  EXPECT_TRUE(run.run()[0].result.interrupted);
+  testing::write_text(std::filesystem::path(folder) / "grown", std::to_string(peak_megabytes()));
+}
+
+// The model that they make together is written as it is made, a piece at a time.
+TEST(SaveMemory, OfTheModelThatRanksMakeTogetherIsAPiece) {
+  if (kSanitized) GTEST_SKIP();
+  const auto peak = [](const std::string& what) {
+    const testing::TemporaryFolder folder;
+    return grown(folder.path(), what, "DISABLED_OfRanksThatAreApart");
+  };
+  const std::int64_t without = peak("none"), saves = peak("saves");
+  EXPECT_GT(without, 0);
+  EXPECT_LE(saves - without, 20) << without;
+}
+
+TEST(SaveMemory, OfARunThatResumesIsThatOfOneThatBegins) {
+  const testing::TestFolder folder("resumes-in-memory");
+  const auto peak = [&] {
+    testing::RankRun run = apart(1000);
+    run.callbacks = [&](Trainer& trainer, int) { trainer.add(checkpoints({.folder = folder.path() / "c"})); };
+    stop_early(run);
+    const auto ended = run.run();
+    EXPECT_TRUE(ended[0].result.interrupted);
+    return ended[0].result.summary.peak_bytes;
+  };
+  const std::int64_t begun = peak(), resumed = peak();
+  EXPECT_LE(resumed - begun, 2 * kMegabyte) << begun << ": the state of a rank has 8 MB";
 }
 
 TEST(SaveMemory, IsNotPaidForByLaterValues) {

@@ -1,4 +1,5 @@
 // Jobs whose workers share a model through parameter servers, all of them threads of this process.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -7,6 +8,7 @@
 
 #include "starling/base/error.h"
 #include "starling/dist/ps/wire.h"
+#include "starling/train/checkpoint/checkpoint.h"
 #include "starling/train/job/job_check.h"
 #include "starling/train/job/job_run.h"
 #include "starling/train/job/prepared_job.h"
@@ -220,6 +222,44 @@ TEST_F(ServersJob, EvaluatesAndSavesWhatTheServersHoldAndGoesOnFromIt) {
     const auto rest = run(folder, {distribute, "train.epochs=4"});
     EXPECT_EQ(rest.summary.steps, 16) << strategy;
     EXPECT_EQ(samples(first) + samples(rest), 4 * 103) << strategy;
+  }
+}
+
+// One value of 1e25: a second moment of Adam, which the servers hold, becomes infinite, while loss, gradients and
+// weights stay finite.
+TEST_F(ServersJob, AStateOfTheServersThatIsNotFiniteEndsAllByTheNextCheckpoint) {
+  const auto table = [&](const char* name, bool outlier) {
+    std::ofstream file(data_.path() / name);
+    file << "a,b,kind\n";
+    for (int i = 0; i < 128; ++i)
+      file << (outlier && i == 70 ? "1e25" : std::to_string(i % 7)) << ',' << i % 5 << ',' << i % 2 << '\n';
+  };
+  table("outlier.csv", true);
+  table("fine.csv", false);
+  const auto train = [&](const std::string& folder, const std::string& strategy, const std::string& file) {
+    const std::string path = (data_.path() / file).string();
+    const std::string text = fmt::format(
+        "model: {{layers: [{{linear: {{out: 2}}}}]}}\n"
+        "data: {{name: csv, label: kind, train: ['{0}'], test: ['{0}'], batch: 16, shuffle: false}}\n"
+        "optimizer: {{name: adam, lr: 0.001}}\ntrain: {{folder: '{1}', epochs: 1, export: false, checkpoint_every: "
+        "2}}\n"
+        "distribute: {{workers: 2, servers: 2, threads: 1, strategy: {2}}}\nmonitor: {{tensorboard: false}}\n",
+        path, (runs_.path() / folder).string(), strategy);
+    return TinyJobTest::run(read_job(ConfigNode::parse(text, "job.yaml", {})));
+  };
+  for (const std::string strategy : {"async", "sync_server"}) {
+    EXPECT_EQ(train("fine-" + strategy, strategy, "fine.csv").summary.steps, 8) << "control";
+    try {
+      train(strategy, strategy, "outlier.csv");
+      ADD_FAILURE() << strategy << ": expected an end";
+    } catch (const Error& error) {
+      const std::string told = error.what();
+      EXPECT_NE(told.find("expected finite weights and optimizer state, got an infinity or NaN in '"),
+                std::string::npos)
+          << told;
+    }
+    for (const std::int64_t step : CheckpointFolder(runs_.path() / strategy / "checkpoints").steps())
+      EXPECT_LE(step, 4) << strategy << ": the value is of step 5";
   }
 }
 

@@ -1,5 +1,6 @@
 #include "starling/dist/strategy/easgd.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "starling/base/error.h"
@@ -148,12 +149,6 @@ void Easgd::begin(const dist::TrainedState& state) {
   if (world() > 1) server_->coordinator = std::make_unique<dist::Coordinator>(std::move(lines), *server_);
 }
 
-// Bytes that have come and gone in operations of one kind.
-std::uint64_t Easgd::moved(CommOp op) const {
-  const dist::OpCounters all = exchanged(op);
-  return all.bytes_sent + all.bytes_received;
-}
-
 // Synchronous pull of all ranks: x -= d here, the sum of all d is added to every copy of the centre.
 void Easgd::meet_all() {
   const std::uint64_t before = moved(CommOp::all_reduce);
@@ -225,7 +220,6 @@ void Easgd::meet_centre(std::int64_t step) {
 
 void Easgd::after_update(std::int64_t step, double weight) {
   ++(weight > 0 ? steps_ : left_out_);
-  averaged_moments_.clear();
   explored_ = true;
   if (!meets_after(step)) return;
   ++meetings_;
@@ -269,24 +263,26 @@ void Easgd::settle() {
 }
 
 // The centre after one more pull of every rank: centre + alpha · Σ (x - centre). Moments are means.
-std::vector<NamedTensor> Easgd::model() {
+std::vector<dist::ModelSum> Easgd::model() {
   if (!explored_) return {};  // all hold the centre
-  if (!saving_) saving_ = comm().split(0, rank());
+  const auto ranks = static_cast<std::size_t>(world());
   const double pull = std::min(alpha_, 1.0 / world());
-  std::vector<NamedTensor> all;
-  for (std::size_t i = 0; i < weights_.size(); ++i) {
-    dist::FlatTensors& x = pulls_[i];
-    x.pack();
-    dist::scale_add(x.dtype(), x.count(), pull, x.data(), 0, x.data());
-    saving_->all_reduce(x.data(), x.data(), x.count(), x.dtype(), ReduceOp::sum, {.name = "easgd.model"}).wait();
-    if (centre_.empty()) continue;
-    dist::scale_add(x.dtype(), x.count(), 1 - pull * world(), centre_[i].raw(), 1, x.data());
-    for (auto& view : dist::packed_views(x, named_weights_)) all.push_back(std::move(view));
+  std::vector<dist::ModelSum> all;
+  for (std::size_t i = 0; i < centre_.size(); ++i) {
+    std::int64_t begin = 0;
+    for (const Tensor& weight : weights_[i].tensors()) {
+      const auto named = std::find_if(named_weights_.begin(), named_weights_.end(),
+                                      [&](const NamedTensor& one) { return same(one.tensor, weight); });
+      all.push_back({.name = named->name,
+                     .shares = std::vector<double>(ranks, pull),
+                     .base = centre_[i],
+                     .begin = begin,
+                     .base_share = 1 - pull * world()});
+      begin += weight.numel();
+    }
   }
-  averaged_moments_ = dist::summed(*saving_, moments_, 1.0 / world(), "easgd.moments");
-  for (const auto& flat : averaged_moments_) {
-    for (auto& view : dist::packed_views(flat, moments_)) all.push_back(std::move(view));
-  }
+  for (const NamedTensor& moment : moments_)
+    all.push_back({.name = moment.name, .shares = std::vector<double>(ranks, 1.0 / world())});
   return all;
 }
 

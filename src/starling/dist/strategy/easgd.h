@@ -35,7 +35,7 @@ class Easgd final : public dist::RankStrategy {
   bool meets_alone() const override { return options_.asynchronous; }
   void regrouped() override;  // all workers, new ones too, start from the centre, which model() had pulled
   void settle() override;
-  std::vector<NamedTensor> model() override;
+  std::vector<dist::ModelSum> model() override;
   bool settling_changes() const override { return true; }
   bool shows_to_evaluate() const override { return true; }
   void show() override;
@@ -56,7 +56,6 @@ class Easgd final : public dist::RankStrategy {
   void meet_centre(std::int64_t step);
   std::int64_t foremost(std::int64_t step);
   void take_centre(const char* what);
-  std::uint64_t moved(CommOp op) const;
 
   EasgdOptions options_;
   double alpha_;
@@ -64,8 +63,6 @@ class Easgd final : public dist::RankStrategy {
   std::vector<Tensor> centre_;
   std::vector<Tensor> own_;  // weights of this rank while show() has replaced them by the centre
   std::vector<NamedTensor> buffers_, named_weights_, moments_;
-  std::vector<dist::FlatTensors> averaged_moments_;  // moments handed out by model(), averaged over the ranks
-  std::unique_ptr<Comm> saving_;  // group for model(), whose traffic is no part of the strategy's costs
   std::unique_ptr<CentreServer> server_;
   std::unique_ptr<CentreClient> client_;
   bool explored_ = false;  // weights have changed since last set to the centre

@@ -82,7 +82,10 @@ void ForkJoin::regrouped() {
   joined("h2o.regrouped", [&] { between_->regrouped(); });
 }
 
-std::vector<NamedTensor> ForkJoin::model() { return leads() ? between_->model() : std::vector<NamedTensor>(); }
+std::vector<dist::ModelSum> ForkJoin::model() {
+  if (!leads()) return {};
+  return dist::over_first_members(between_->model(), inside_->world());
+}
 
 std::vector<NamedTensor> ForkJoin::tensors() const {
   return leads() ? between_->tensors() : std::vector<NamedTensor>();

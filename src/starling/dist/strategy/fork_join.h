@@ -36,7 +36,7 @@ class ForkJoin final : public dist::RankStrategy {
   bool settles_to_evaluate() const override { return true; }
   bool settled() const override { return world() == 1; }
   void regrouped() override;
-  std::vector<NamedTensor> model() override;
+  std::vector<dist::ModelSum> model() override;
   std::vector<NamedTensor> tensors() const override;
   std::vector<dist::LawCounter> counters() const override;
   dist::OpCounters exchanged(CommOp op) const override;

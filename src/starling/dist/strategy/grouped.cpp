@@ -76,8 +76,9 @@ void Grouped::regrouped() {
   }
 }
 
-std::vector<NamedTensor> Grouped::model() {
-  return position().member == 0 ? between_->model() : std::vector<NamedTensor>();
+std::vector<ModelSum> Grouped::model() {
+  if (position().member > 0) return {};
+  return over_first_members(between_->model(), static_cast<int>(topology_.workers_per_group));
 }
 
 void Grouped::show() {
@@ -92,8 +93,9 @@ void Grouped::unshow() {
 
 bool Grouped::settles_to_evaluate() const { return between_->settles_to_evaluate(); }
 
-// Members do not know the state of other groups: with several groups the answer is always no.
-bool Grouped::settled() const { return topology_.worker_groups == 1 && between_->settled(); }
+// Equal on all ranks, of which only leaders know the state between groups: with several groups, or a strategy whose
+// model is not the weights (a centre), the answer is always no.
+bool Grouped::settled() const { return topology_.worker_groups == 1 && !between_->settling_changes(); }
 
 std::vector<NamedTensor> Grouped::tensors() const {
   std::vector<NamedTensor> all = inside_->tensors();

@@ -34,7 +34,7 @@ class Grouped final : public RankStrategy {
   bool meets_alone() const override { return between_->meets_alone(); }
   void regrouped() override;
   bool sums_over_ranks(const std::string& tensor) const override { return inside_->sums_over_ranks(tensor); }
-  std::vector<NamedTensor> model() override;
+  std::vector<ModelSum> model() override;
   bool settles_to_evaluate() const override;
   bool settling_changes() const override { return between_->settling_changes(); }
   bool shows_to_evaluate() const override { return between_->shows_to_evaluate(); }

@@ -1,6 +1,7 @@
 #include "starling/dist/strategy/local_sgd.h"
 
 #include <cstring>
+#include <numeric>
 
 #include "starling/base/error.h"
 #include "starling/dist/strategy/state/moments.h"
@@ -36,6 +37,7 @@ std::string LocalSgd::name() const {
 
 void LocalSgd::begin(const dist::TrainedState& state) {
   dist::RankStrategy::begin(state);
+  begun_bytes_ = moved(CommOp::all_reduce);
   std::vector<NamedTensor> others;
   for (const auto& buffer : state.buffers) (is_float(buffer.tensor.dtype()) ? others : counted_).push_back(buffer);
   const std::vector<NamedTensor> moments = moments_of(state);
@@ -66,11 +68,9 @@ double LocalSgd::agree_on_samples() {
 void LocalSgd::average(dist::FlatTensors& flat, double share) {
   flat.pack();
   dist::scale_add(flat.dtype(), flat.count(), share, flat.data(), 0, flat.data());
-  const std::uint64_t before = exchanged(CommOp::all_reduce).bytes_received;
   comm()
       .all_reduce(flat.data(), flat.data(), flat.count(), flat.dtype(), ReduceOp::sum, {.name = "local_sgd.average"})
       .wait();
-  averaged_bytes_ += exchanged(CommOp::all_reduce).bytes_received - before;
 }
 
 // v = m·v + (anchor - mean); anchor -= lr · (nesterov ? (anchor - mean) + m·v : v), and the weights are the anchor.
@@ -120,18 +120,17 @@ void LocalSgd::sync() {
 
 // The mean of all ranks, each by its samples since the last average; after an average only moments differ. The way gone
 // since then is part of it, so that an outer step waits for the next average.
-std::vector<NamedTensor> LocalSgd::model() {
+std::vector<dist::ModelSum> LocalSgd::model() {
   if (world() == 1) return {};
   if (!saving_) saving_ = comm().split(0, rank());
-  const double total = agree_on_samples();
-  const double share = total > 0 ? *samples_.data<double>() / total : 1.0 / world();
+  std::vector<double> shares(static_cast<std::size_t>(world()));
+  saving_->all_gather(samples_.raw(), shares.data(), 1, DType::f64, {.name = "local_sgd.model"}).wait();
+  const double total = std::accumulate(shares.begin(), shares.end(), 0.0);
+  for (double& share : shares) share = total > 0 ? share / total : 1.0 / world();
   std::vector<NamedTensor> differ = moments_;
   if (total > 0) differ.insert(differ.end(), averaged_.begin(), averaged_.end());
-  together_in_model_ = dist::summed(*saving_, differ, share, "local_sgd.model");
-  std::vector<NamedTensor> all;
-  for (const auto& flat : together_in_model_) {
-    for (auto& view : dist::packed_views(flat, differ)) all.push_back(std::move(view));
-  }
+  std::vector<dist::ModelSum> all;
+  for (const NamedTensor& one : differ) all.push_back({.name = one.name, .shares = shares});
   return all;
 }
 
@@ -143,7 +142,6 @@ void LocalSgd::regrouped() {
 
 void LocalSgd::after_update(std::int64_t step, double weight) {
   ++steps_;
-  together_in_model_.clear();
   *samples_.data<double>() += weight;
   together_ = false;
   if (meets_after(step)) sync();
@@ -166,7 +164,7 @@ std::vector<NamedTensor> LocalSgd::tensors() const {
 std::vector<dist::LawCounter> LocalSgd::counters() const {
   return {{"steps", static_cast<double>(steps_)},
           {"syncs", static_cast<double>(syncs_)},
-          {"averaged_bytes", static_cast<double>(averaged_bytes_)}};
+          {"averaged_bytes", static_cast<double>(moved(CommOp::all_reduce) - begun_bytes_)}};
 }
 
 }  // namespace starling

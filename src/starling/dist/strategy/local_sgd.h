@@ -32,7 +32,7 @@ class LocalSgd : public dist::RankStrategy {
   bool meets_after(std::int64_t step) const override { return (step + 1) % options_.every == 0; }
   void settle() override;
   void count(double samples) { *samples_.data<double>() += samples; }  // more that this rank's weights have seen
-  std::vector<NamedTensor> model() override;
+  std::vector<dist::ModelSum> model() override;
   void regrouped() override;
   bool settles_to_evaluate() const override { return true; }
   bool settled() const override;
@@ -47,19 +47,18 @@ class LocalSgd : public dist::RankStrategy {
   void sync();
 
   LocalSgdOptions options_;
-  std::vector<dist::FlatTensors> weights_;            // by dtype
-  std::vector<dist::FlatTensors> others_;             // averaged without outer step: running statistics, moments
-  std::vector<NamedTensor> counted_;                  // integers: taken from rank 0
-  std::vector<NamedTensor> averaged_;                 // tensors of weights_ and others_, by their names
-  std::vector<NamedTensor> moments_;                  // of the optimizer, if every rank keeps its own
-  std::vector<dist::FlatTensors> together_in_model_;  // moments handed out by model(), averaged
-  std::unique_ptr<Comm> saving_;           // group for model(), whose traffic is no part of the strategy's costs
-  std::vector<Tensor> anchor_, velocity_;  // parallel to weights_, if outer()
-  bool own_state_ = false;                 // moments differ between ranks
-  Tensor samples_;                         // f64 count of this rank's samples since the last average
+  std::vector<dist::FlatTensors> weights_;  // by dtype
+  std::vector<dist::FlatTensors> others_;   // averaged without outer step: running statistics, moments
+  std::vector<NamedTensor> counted_;        // integers: taken from rank 0
+  std::vector<NamedTensor> averaged_;       // tensors of weights_ and others_, by their names
+  std::vector<NamedTensor> moments_;        // of the optimizer, if every rank keeps its own
+  std::unique_ptr<Comm> saving_;            // group for model(), whose traffic is no part of the strategy's costs
+  std::vector<Tensor> anchor_, velocity_;   // parallel to weights_, if outer()
+  bool own_state_ = false;                  // moments differ between ranks
+  Tensor samples_;                          // f64 count of this rank's samples since the last average
   bool together_ = true;
   std::int64_t steps_ = 0, syncs_ = 0;
-  std::uint64_t averaged_bytes_ = 0;  // received in averages, as the communicator counts
+  std::uint64_t begun_bytes_ = 0;  // of all-reduces before the first average
 };
 
 }  // namespace starling

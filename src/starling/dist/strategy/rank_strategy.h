@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "starling/dist/comm/comm.h"
+#include "starling/dist/strategy/state/model_sum.h"
 #include "starling/dist/strategy/state/sharded_state.h"
 #include "starling/ops/def/sharding/sharding.h"
 #include "starling/optim/optimizer.h"
@@ -157,10 +158,9 @@ class RankStrategy : public runtime::Strategy {
   // Trained state of which every rank stores a piece; null: all of it is whole on every rank.
   virtual const ShardedState* sharded() const { return nullptr; }
 
-  // Collective, for checkpoints of ranks that are not settled: what the work of all of them makes together, by the
-  // names of TrainedState, on rank 0; what is not among it is rank 0's own. Changes no rank's state. Valid until the
-  // next step.
-  virtual std::vector<NamedTensor> model() { return {}; }
+  // Collective, for checkpoints of ranks that are not settled: how the work of all of them makes the model, on rank 0;
+  // tensors that are not among it are rank 0's own. Changes no rank's state. Valid until the next step.
+  virtual std::vector<ModelSum> model() { return {}; }
 
   // Additional state of this rank for checkpoints, beside the trained state. The names are fixed from begin on; writing
   // into the tensors restores it.
@@ -170,6 +170,13 @@ class RankStrategy : public runtime::Strategy {
 
   // Cost of this rank's operations of one kind so far, over all groups used.
   virtual OpCounters exchanged(CommOp op) const { return comm_->journal().counters(op); }
+
+ protected:
+  // Bytes that have come and gone in operations of one kind.
+  std::uint64_t moved(CommOp op) const {
+    const OpCounters all = exchanged(op);
+    return all.bytes_sent + all.bytes_received;
+  }
 
  private:
   std::shared_ptr<Comm> comm_;

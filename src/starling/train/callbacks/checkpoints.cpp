@@ -197,11 +197,16 @@ void Checkpoints::save(Run& run, bool skips) {
     } else if (saver_) {
       outcome = saver_->save(made);
     } else {
-      outcome = {tried_step_, checkpoints_->save(made)};
+      outcome = save_now(*checkpoints_, made);
     }
   });
   wait_for_writer(run);
   tell(run, outcome);
+}
+
+train::BackgroundSaver::Outcome Checkpoints::save_now(const CheckpointFolder& folder, const Checkpoint& made) const {
+  if (options_.before_publishing) options_.before_publishing(made.step);
+  return {made.step, folder.save(made)};
 }
 
 void Checkpoints::tell(Run& run, const std::optional<train::BackgroundSaver::Outcome>& outcome) {
@@ -230,7 +235,7 @@ void Checkpoints::save_best(Run& run, bool skips) {
     if (writes_ && best_saver_) {
       outcome = best_saver_->save(made);
     } else if (writes_) {
-      outcome = {made.step, best_folder(folder_).save(made)};
+      outcome = save_now(best_folder(folder_), made);
     }
   });
   wait_for_writer(run);

@@ -26,7 +26,7 @@ struct CheckpointsOptions {
   // Bytes that saves may hold beside the state of the run, over all saves under way. What does not fit is written
   // before training goes on.
   std::uint64_t save_memory = train::kSaveMemory;
-  // Called with the step, on the background thread, before a checkpoint is made durable and appears.
+  // Called with the step, on the thread that writes, before a checkpoint is made durable and appears.
   train::BackgroundSaver::BeforePublishing before_publishing{};
 };
 
@@ -55,6 +55,7 @@ class Checkpoints final : public Callback {
   bool still_busy(Run& run, train::BackgroundSaver* saver, std::chrono::milliseconds patience) const;
   void wait_for_savers(Run& run);
   void save_best(Run& run, bool skips = true);
+  train::BackgroundSaver::Outcome save_now(const CheckpointFolder& folder, const Checkpoint& made) const;
   void tell_best(Run& run, const std::optional<train::BackgroundSaver::Outcome>& outcome);
   void step_aside(Run& run);
   bool due(Run& run);

@@ -210,7 +210,6 @@ std::optional<std::vector<double>> Evaluator::judge_share(const std::function<bo
         all.push_back(static_cast<double>(sums.size()));
         all.insert(all.end(), sums.begin(), sums.end());
       }
-      link.progress();
     }
     const auto votes = link.take_vote();
     if (std::count(votes.begin(), votes.end(), kStops) > 0) return std::nullopt;

@@ -94,11 +94,9 @@ class FitRun final : public Run {
   [[noreturn]] void refuse(const StepNote& note, int rank) const;
   NotFiniteError not_finite_state(const std::string& where, std::int64_t step, std::int64_t finite) const;
   void compare_replicas();
-  std::vector<NamedTensor> rank_tensors(Checkpoint& checkpoint);
+  std::vector<NamedTensor> rank_tensors(Checkpoint& checkpoint, std::vector<dist::ModelSum>& sums);
   void keep_ranks(const Checkpoint& checkpoint);
-  static Tensor bring(const Checkpoint& checkpoint, const NamedTensor& saved, bool wanted);
   bool is_part(const std::string& saved) const;
-  void add_part(const std::string& saved, const Tensor& part);
   void sum_up_ranks();
   void add_loss(double loss, double weight);
   bool settle();
@@ -187,9 +185,16 @@ class FitRun final : public Run {
   double told_wait_ = 0;            // seconds spent waiting for the notes of other ranks
   std::vector<RankStats> stats_;
   std::vector<RankSummary> ranks_summary_;
-  int saved_by_ = 0;                // number of ranks that made the checkpoint
-  bool other_strategy_ = false;     // that made the checkpoint
-  std::vector<NamedTensor> saved_;  // per-rank tensors of a checkpoint, kept until the strategy has begun
+  int saved_by_ = 0;             // number of ranks that made the checkpoint
+  bool other_strategy_ = false;  // that made the checkpoint
+  // Tensors of all ranks in a checkpoint, whose bytes come once the strategy has begun.
+  struct SavedOfRank {
+    NamedTensor saved{};
+    std::string name{};    // of the tensor of this rank that it is for; empty: it is for others
+    bool is_part = false;  // of a sum over all ranks
+  };
+  Checkpoint saved_ranks_{};
+  std::vector<SavedOfRank> saved_;
 };
 
 }  // namespace starling::train

@@ -10,6 +10,8 @@
 #include "starling/base/clock.h"
 #include "starling/base/error.h"
 #include "starling/base/file/mapped_guard.h"
+#include "starling/data/formats/host_bytes.h"
+#include "starling/dist/strategy/state/flat_tensors.h"
 #include "starling/ops/api/binary.h"
 #include "starling/ops/api/random.h"
 #include "starling/train/loop/fit_run.h"
@@ -23,14 +25,36 @@ namespace {
 // Collectives inside programs keep ranks together anyway.
 constexpr std::size_t kApart = 16;
 
-// Replaces tensors by those of the same names.
-void put_in_place(const std::vector<NamedTensor>& better, std::vector<NamedTensor>& tensors) {
-  for (const NamedTensor& made : better) {
+// Tensors that all ranks make together lie elsewhere, until they are written.
+void put_elsewhere(const std::vector<dist::ModelSum>& sums, std::vector<NamedTensor>& tensors) {
+  for (const dist::ModelSum& sum : sums) {
     const auto old =
-        std::find_if(tensors.begin(), tensors.end(), [&](const auto& one) { return one.name == made.name; });
-    check(old != tensors.end(), "[train] expected the state to hold '{}', got a model with it", made.name);
-    old->tensor = made.tensor;
+        std::find_if(tensors.begin(), tensors.end(), [&](const auto& one) { return one.name == sum.name; });
+    check(old != tensors.end(), "[train] expected the state to hold '{}', got a model with it", sum.name);
+    old->tensor = empty(old->tensor.shape(), old->tensor.dtype(), {.kind = DeviceKind::null});
   }
+}
+
+// Tensors of a checkpoint that was not shared among the ranks are all here.
+void bring_into(const Checkpoint& from, const NamedTensor& saved, const Tensor& to) {
+  from.fetch ? fetch_into(from, saved, to) : copy_into(to, saved.tensor);
+}
+
+// Adds the values of a saved tensor, a piece at a time where they can be added in place.
+void add_into(const Checkpoint& from, const NamedTensor& saved, const Tensor& to) {
+  if (!from.fetch || to.device() != kCpu || !to.contiguous()) {
+    const Tensor part = empty(saved.tensor.shape(), saved.tensor.dtype());
+    bring_into(from, saved, part);
+    return copy_into(to, add(data::on_host(to), part));
+  }
+  const auto element = static_cast<std::int64_t>(size_of(to.dtype()));
+  auto* at = static_cast<std::byte*>(to.raw());
+  from.fetch(saved, [&](std::span<const std::byte> bytes) {
+    dist::scale_add(to.dtype(), std::ssize(bytes) / element, 1, bytes.data(), 1, at);
+    at += bytes.size();
+    return true;
+  });
+  to.impl()->storage->bump_version();
 }
 
 // Gives independent programs different random noise.
@@ -68,7 +92,8 @@ void FitRun::begin_ranks() {
 
 // Restores this rank's own part of the checkpoint, now that the strategy has created its tensors.
 void FitRun::restore_rank() {
-  const bool regrouped = other_strategy_ || (saved_by_ != plan_.ranks && !saved_.empty());
+  const bool has_own = std::any_of(saved_.begin(), saved_.end(), [](const auto& one) { return !one.name.empty(); });
+  const bool regrouped = other_strategy_ || (saved_by_ != plan_.ranks && has_own);
   if (other_strategy_)
     note(fmt::format("the checkpoint is of another strategy: {} goes on from the model alone", strategy().name()));
   else if (regrouped)
@@ -80,18 +105,27 @@ void FitRun::restore_rank() {
   for (const auto* part : {&state.weights, &state.buffers, &state.optimizer}) {
     for (const auto& [name, tensor] : *part) into.push_back({"state." + name, tensor});
   }
-  for (const NamedTensor& saved : saved_) {
-    const auto found = std::find_if(into.begin(), into.end(), [&](const auto& one) { return one.name == saved.name; });
+  // All ranks bring all tensors together, whoever has use for them, in the order of the file.
+  std::set<std::string> begun;
+  for (const auto& [saved, name, is_part] : saved_) {
+    const auto found = std::find_if(into.begin(), into.end(), [&](const auto& one) { return one.name == name; });
     // Tensors that a strategy keeps on rank 0 only are not for the others, and a rank alone may need none.
-    const bool needless = regrouped && (plan_.rank > 0 || plan_.ranks == 1);
-    if (found == into.end() && needless && saved.name.starts_with("strategy.")) continue;
+    const bool needless = regrouped && (plan_.rank > 0 || plan_.ranks == 1) && name.starts_with("strategy.");
+    if (name.empty() || (found == into.end() && needless)) {
+      if (saved_ranks_.fetch) saved_ranks_.fetch(saved, [](std::span<const std::byte>) { return true; });
+      continue;
+    }
     check(found != into.end() && found->tensor.type() == saved.tensor.type(),
-          "[train] expected a checkpoint of the strategy {}, got one with '{}' of {}", strategy().name(), saved.name,
+          "[train] expected a checkpoint of the strategy {}, got one with '{}' of {}", strategy().name(), name,
           to_string(saved.tensor.type()));
-    copy_into(found->tensor, saved.tensor);
-    check_mapped(saved.tensor.raw());
+    if (is_part && !begun.insert(name).second)
+      add_into(saved_ranks_, saved, found->tensor);
+    else
+      bring_into(saved_ranks_, saved, found->tensor);
+    if (saved.tensor.device() == kCpu) check_mapped(saved.tensor.raw());
   }
   saved_.clear();
+  saved_ranks_ = {};
   strategy().restored(state_.step);
   if (regrouped) strategy().regrouped();
 }
@@ -211,8 +245,9 @@ void FitRun::show_whole() {
   shown_ = true;
 }
 
-// Tensors of this rank alone that a checkpoint needs; puts in place what all ranks have made together.
-std::vector<NamedTensor> FitRun::rank_tensors(Checkpoint& checkpoint) {
+// Tensors of this rank alone that a checkpoint needs; `sums` are those that all ranks make together while it is
+// written.
+std::vector<NamedTensor> FitRun::rank_tensors(Checkpoint& checkpoint, std::vector<dist::ModelSum>& sums) {
   checkpoint.extra["ranks"] = {{"ranks", plan_.ranks}, {"strategy", strategy().name()}, {"model", true}};
   std::vector<NamedTensor> own;
   for (const auto& [name, tensor] : strategy().tensors()) own.push_back({"strategy." + name, tensor});
@@ -223,7 +258,9 @@ std::vector<NamedTensor> FitRun::rank_tensors(Checkpoint& checkpoint) {
     for (const auto* part : {&state.weights, &state.buffers, &state.optimizer}) {
       for (const auto& [name, tensor] : *part) own.push_back({"state." + name, tensor});
     }
-    put_in_place(strategy().model(), checkpoint.tensors);
+    sums = strategy().model();
+    if (plan_.rank != 0) sums.clear();
+    put_elsewhere(sums, checkpoint.tensors);
   }
   return own;
 }
@@ -269,48 +306,23 @@ void FitRun::keep_ranks(const Checkpoint& checkpoint) {
   const bool whole = (saved_by_ != plan_.ranks || other_strategy_) && made.value("model", false);
   const std::string prefix = fmt::format("rank.{}.", saved_by_ == plan_.ranks ? plan_.rank : 0);
   saved_.clear();
+  saved_ranks_ = {};
+  saved_ranks_.fetch = checkpoint.fetch;
   PartNames parts;
   for (const auto& [name, tensor] : checkpoint.tensors) {
     if (!name.starts_with("rank.")) continue;
     const bool part = whole && !other_strategy_ && is_part(name);
     const bool own = !other_strategy_ && name.starts_with(prefix) && !(whole && name.starts_with(prefix + "state."));
-    const Tensor brought = bring(checkpoint, {name, tensor}, own || part);
-    if (part) {
-      parts[without_number(name)].insert(name);
-      add_part(name, brought);
-    } else if (own) {
-      saved_.push_back({name.substr(prefix.size()), brought});
-    }
+    if (part) parts[without_number(name)].insert(name);
+    saved_.push_back({{name, tensor}, part || own ? without_number(name) : "", part});
   }
   expect_parts(parts, saved_by_);
-}
-
-// A tensor of a checkpoint, which all ranks bring together, whoever has use for it.
-Tensor FitRun::bring(const Checkpoint& checkpoint, const NamedTensor& saved, bool wanted) {
-  if (!checkpoint.fetch) return wanted ? saved.tensor : Tensor();
-  if (!wanted) {
-    checkpoint.fetch(saved, [](std::span<const std::byte>) { return true; });
-    return {};
-  }
-  const Tensor here = empty(saved.tensor.shape(), saved.tensor.dtype());
-  fetch_into(checkpoint, saved, here);
-  return here;
 }
 
 // True for tensors of which every rank held a part.
 bool FitRun::is_part(const std::string& saved) const {
   const std::string name = without_number(saved);
   return name.starts_with(kOfStrategy) && strategy().sums_over_ranks(name.substr(kOfStrategy.size()));
-}
-
-// Adds a rank's part to those that came before, in whatever order the file has them.
-void FitRun::add_part(const std::string& saved, const Tensor& part) {
-  const std::string name = without_number(saved);
-  const auto sum = std::find_if(saved_.begin(), saved_.end(), [&](const auto& one) { return one.name == name; });
-  if (sum == saved_.end())
-    saved_.push_back({name, part});
-  else
-    sum->tensor = add(sum->tensor, part);
 }
 
 void FitRun::sum_up_ranks() {

@@ -56,8 +56,9 @@ void FitRun::keep(const std::function<void(const Checkpoint&)>& use) {
   extra["data"] = feed_.state();
   Checkpoint made = run_checkpoint(state_.step, run_parts(), std::move(extra));
   if (!parts_.link) return use(made);
-  const std::vector<NamedTensor> own = rank_tensors(made);
-  parts_.link->lend(own, made, use, strategy().sharded());
+  std::vector<dist::ModelSum> sums;
+  const std::vector<NamedTensor> own = rank_tensors(made, sums);
+  parts_.link->lend(own, made, use, strategy().sharded(), sums);
 }
 
 void FitRun::restore(const Checkpoint& checkpoint) {

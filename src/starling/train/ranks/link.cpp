@@ -14,6 +14,7 @@
 #include "starling/data/formats/host_bytes.h"
 #include "starling/dist/health/replica_hash.h"
 #include "starling/dist/mesh/mesh_choice.h"
+#include "starling/dist/strategy/state/flat_tensors.h"
 #include "starling/tensor/bytes.h"
 
 namespace starling::train {
@@ -192,14 +193,67 @@ std::vector<StoredPiece> take_pieces(Checkpoint& checkpoint, const dist::Sharded
   return pieces;
 }
 
+// A sum over tensors of all ranks: rank 0's, and by rank the index of that one there.
+struct Summed {
+  dist::ModelSum sum{};
+  Tensor own{};
+  std::vector<std::int64_t> places{};
+};
+
 // Where rank 0 finds tensors that lie on other ranks.
 struct Lent {
   std::map<std::string, std::pair<int, std::int64_t>> tensors{};  // of one rank: the rank and its index there
   std::map<std::string, std::size_t> pieces{};                    // of all ranks: the number of the piece
   std::vector<std::int64_t> first_piece{};                        // by rank: index of its first piece
+  std::map<std::string, Summed> sums{};                           // of all ranks
 };
 
 }  // namespace
+
+namespace {
+
+Summed summed_of(const dist::ModelSum& sum, const std::vector<NamedTensor>& own,
+                 const std::map<std::string, std::pair<int, std::int64_t>>& lent) {
+  const std::string name = "state." + sum.name;
+  const auto here = std::find_if(own.begin(), own.end(), [&](const NamedTensor& one) { return one.name == name; });
+  check(here != own.end(), "[ranks] expected '{}' among what the ranks lend, got a sum over it", name);
+  Summed made{.sum = sum, .own = here->tensor, .places = {0}};
+  for (std::size_t rank = 1; rank < sum.shares.size(); ++rank)
+    made.places.push_back(sum.shares[rank] == 0 ? -1 : lent.at(fmt::format("rank.{}.{}", rank, name)).second);
+  return made;
+}
+
+}  // namespace
+
+// A piece of every rank's tensor at a time. `places` are the indices of the tensors there.
+bool RankLink::fetch_sum(const dist::ModelSum& sum, std::span<const std::int64_t> places, const Tensor& own,
+                         const Checkpoint::Take& take) {
+  const auto element = static_cast<std::int64_t>(size_of(own.dtype()));
+  const Tensor host = data::on_host(own);
+  const auto here = data::host_bytes(host);
+  std::vector<std::byte> made, part;
+  for (std::int64_t begin = 0; begin < std::ssize(here); begin += kPiece) {
+    const std::int64_t size = std::min(kPiece, std::ssize(here) - begin);
+    made.assign(static_cast<std::size_t>(size), std::byte{0});
+    const auto add = [&](double share, const void* from) {
+      dist::scale_add(own.dtype(), size / element, share, from, 1, made.data());
+    };
+    for (int rank = 0; rank < std::ssize(sum.shares); ++rank) {
+      const double share = sum.shares[static_cast<std::size_t>(rank)];
+      if (share == 0) continue;
+      if (rank == 0) {
+        add(share, here.data() + begin);
+        continue;
+      }
+      part.resize(static_cast<std::size_t>(size));
+      ask(rank, {.index = places[static_cast<std::size_t>(rank)], .begin = begin}, part);
+      add(share, part.data());
+    }
+    if (sum.base.defined()) add(sum.base_share, data::host_bytes(sum.base).data() + sum.begin * element + begin);
+    if (!take(made)) return false;
+  }
+  return true;
+}
 
 // From rank 0 to all, also to ranks that have no use for them.
 bool RankLink::send_bytes(const NamedTensor& tensor, const Checkpoint::Take& take) {
@@ -219,7 +273,8 @@ bool RankLink::send_bytes(const NamedTensor& tensor, const Checkpoint::Take& tak
 }
 
 void RankLink::lend(const std::vector<NamedTensor>& own, Checkpoint& checkpoint,
-                    const std::function<void(const Checkpoint&)>& use, const dist::ShardedState* sharded) {
+                    const std::function<void(const Checkpoint&)>& use, const dist::ShardedState* sharded,
+                    const std::vector<dist::ModelSum>& sums) {
   const auto pieces = sharded != nullptr ? take_pieces(checkpoint, *sharded) : std::vector<StoredPiece>();
   const auto described = gather(describe(own).dump());
   if (!leads()) {
@@ -240,8 +295,11 @@ void RankLink::lend(const std::vector<NamedTensor>& own, Checkpoint& checkpoint,
       checkpoint.tensors.push_back(std::move(tensor));
     }
   }
-  if (!lent.tensors.empty() || !lent.pieces.empty()) {
+  for (const dist::ModelSum& sum : sums) lent.sums[sum.name] = summed_of(sum, own, lent.tensors);
+  if (!lent.tensors.empty() || !lent.pieces.empty() || !lent.sums.empty()) {
     checkpoint.fetch = [&](const NamedTensor& wanted, const Checkpoint::Take& take) {
+      if (const auto found = lent.sums.find(wanted.name); found != lent.sums.end())
+        return fetch_sum(found->second.sum, found->second.places, found->second.own, take);
       if (const auto piece = lent.pieces.find(wanted.name); piece != lent.pieces.end()) {
         std::vector<std::int64_t> places = lent.first_piece;
         for (auto& place : places) place += static_cast<std::int64_t>(piece->second);

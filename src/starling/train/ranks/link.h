@@ -71,9 +71,11 @@ class RankLink {
   // Adds the tensors of all ranks to rank 0's checkpoint, named "rank.<r>.<name>", and calls use() with it on every
   // rank. Those of other ranks stay where they are: rank 0 fetches them piece by piece while use() reads them
   // (Checkpoint::fetch), and the others serve it until use() has returned there. So it is with tensors of the
-  // checkpoint that are `sharded`: there they are whole, put together from the pieces of all ranks.
+  // checkpoint that are `sharded`: there they are whole, put together from the pieces of all ranks; and with those that
+  // are `sums` (of rank 0 alone) over what the ranks have given as "state.<name>".
   void lend(const std::vector<NamedTensor>& own, Checkpoint& checkpoint,
-            const std::function<void(const Checkpoint&)>& use, const dist::ShardedState* sharded = nullptr);
+            const std::function<void(const Checkpoint&)>& use, const dist::ShardedState* sharded = nullptr,
+            const std::vector<dist::ModelSum>& sums = {});
 
   // Vote on whether this rank's state is finite; `tensor` is the first that is not, or empty.
   dist::Verdict vote_non_finite(std::string_view tensor);
@@ -96,6 +98,8 @@ class RankLink {
   void serve(const std::vector<NamedTensor>& own);
   void ask(int rank, PieceWanted wanted, std::span<std::byte> into);
   bool fetch(int rank, std::int64_t index, std::int64_t bytes, const Checkpoint::Take& take);
+  bool fetch_sum(const dist::ModelSum& sum, std::span<const std::int64_t> places, const Tensor& own,
+                 const Checkpoint::Take& take);
   bool fetch_pieces(const Tensor& whole, std::span<const std::int64_t> places, const dist::ShardedState& sharded,
                     const dist::AxisCuts& cuts, const Tensor& own, const Checkpoint::Take& take);
 

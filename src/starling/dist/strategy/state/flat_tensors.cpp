@@ -81,22 +81,6 @@ void FlatTensors::unpack() const {
   }
 }
 
-std::vector<NamedTensor> packed_views(const FlatTensors& flat, std::span<const NamedTensor> named) {
-  std::vector<NamedTensor> views;
-  const auto* at = static_cast<const std::byte*>(flat.data());
-  for (const Tensor& tensor : flat.tensors()) {
-    const auto found =
-        std::find_if(named.begin(), named.end(), [&](const NamedTensor& one) { return same(one.tensor, tensor); });
-    check(found != named.end(), "[strategy] expected a name for '{}', got none", tensor.name());
-    auto* data = const_cast<std::byte*>(at);  // NOLINT(cppcoreguidelines-pro-type-const-cast): read-only
-    Ref<Storage> storage = new Storage(
-        kCpu, data, bytes_of(tensor), [](void*) {}, true);
-    views.push_back({found->name, from_storage(std::move(storage), tensor.dtype(), tensor.shape())});
-    at += bytes_of(tensor);
-  }
-  return views;
-}
-
 std::vector<FlatTensors> flatten(std::span<const NamedTensor> tensors) {
   std::map<DType, std::vector<Tensor>> by_dtype;
   for (const auto& [name, tensor] : tensors) by_dtype[tensor.dtype()].push_back(tensor);

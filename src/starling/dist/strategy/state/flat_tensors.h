@@ -37,9 +37,6 @@ class FlatTensors {
   std::vector<std::byte> buffer_;
 };
 
-// Read-only views of the packed values, by the names that the tensors have among the given ones.
-std::vector<NamedTensor> packed_views(const FlatTensors& flat, std::span<const NamedTensor> named);
-
 // One FlatTensors per dtype present, in the order of the dtypes' numbers.
 std::vector<FlatTensors> flatten(std::span<const NamedTensor> tensors);
 

@@ -17,14 +17,4 @@ std::vector<NamedTensor> moments_of(const TrainedState& state) {
   return moments;
 }
 
-std::vector<FlatTensors> summed(Comm& comm, std::span<const NamedTensor> tensors, double share, std::string_view name) {
-  std::vector<FlatTensors> all = flatten(tensors);
-  for (FlatTensors& flat : all) {
-    flat.pack();
-    scale_add(flat.dtype(), flat.count(), share, flat.data(), 0, flat.data());
-    comm.all_reduce(flat.data(), flat.data(), flat.count(), flat.dtype(), ReduceOp::sum, {.name = name}).wait();
-  }
-  return all;
-}
-
 }  // namespace starling::dist

@@ -1,6 +1,7 @@
 #include "starling/kernels/cuda/device/cross_entropy.h"
 #include "starling/kernels/cuda/device/launch.cuh"
 #include "starling/kernels/cuda/device/real.cuh"
+#include "starling/kernels/cuda/device/softmax_sum.cuh"
 
 namespace starling::device {
 namespace {
@@ -72,24 +73,34 @@ __global__ void __launch_bounds__(256)
   losses[row] = weight * (seen.largest - logit + rest);
 }
 
+// Factor of the probabilities of a row, in every thread; all have read the row then.
+__device__ __forceinline__ float correction_of_row(const CrossEntropyRows& p, long long first, float from) {
+  if (!is_rounded(from)) return 1.f;
+  __shared__ float shared[32];
+  float sum = 0.f;
+  for (int i = static_cast<int>(threadIdx.x); i < p.classes; i += static_cast<int>(blockDim.x))
+    sum += __expf(load_real(p.logits, first + i) - from);
+  return correction(block_reduce(sum, 0.f, shared, Plus{}), from);
+}
+
 __global__ void __launch_bounds__(256)
     backward_kernel(const __grid_constant__ CrossEntropyRows p, const float* lse, const float* scale, RealsOut out) {
   begin();
   const long long row = blockIdx.x, first = row * p.classes, label = p.labels[row];
   const float factor = *scale * (p.weights ? p.weights[row] : 1.f);
-  const float from = label >= 0 && label < p.classes ? lse[row] : NAN;
+  const float from = label >= 0 && label < p.classes ? lse[row] : NAN, times = correction_of_row(p, first, from);
   if (p.classes % 8 == 0) {
     for (int i = static_cast<int>(threadIdx.x) * 8; i < p.classes; i += static_cast<int>(blockDim.x) * 8) {
       Eight x = load_eight(p.logits, first + i);
 #pragma unroll
-      for (int k = 0; k < 8; ++k) x.at[k] = (__expf(x.at[k] - from) - (i + k == label ? 1.f : 0.f)) * factor;
+      for (int k = 0; k < 8; ++k) x.at[k] = (times * __expf(x.at[k] - from) - (i + k == label ? 1.f : 0.f)) * factor;
       store_eight(out, first + i, x);
     }
     return;
   }
   for (int i = static_cast<int>(threadIdx.x); i < p.classes; i += static_cast<int>(blockDim.x)) {
     const float x = load_real(p.logits, first + i);
-    store_real(out, first + i, (__expf(x - from) - (i == label ? 1.f : 0.f)) * factor);
+    store_real(out, first + i, (times * __expf(x - from) - (i == label ? 1.f : 0.f)) * factor);
   }
 }
 

@@ -50,7 +50,7 @@ inline unsigned blocks_for(long long items, int per_block) {
   return static_cast<unsigned>((items + per_block - 1) / per_block);
 }
 
-// Reduction of a value over a block, in every thread of its first warp; `shared` has room for 32 values.
+// Reduction of a value over a block, in every thread; `shared` has room for 32 values.
 template <class T, class Join>
 __device__ __forceinline__ T block_reduce(T value, T nothing, T* shared, Join join) {
   for (int offset = 16; offset > 0; offset /= 2) value = join(value, __shfl_xor_sync(0xffffffffu, value, offset));

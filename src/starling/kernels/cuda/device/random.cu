@@ -55,10 +55,12 @@ __global__ void __launch_bounds__(256)
   unsigned c[4];
   philox_block(static_cast<U64>(key[0]), static_cast<U64>(key[1]), p.site, index, c);
   const float uniform = uniform_of(word(c, index));
-  if (p.draw == Draw::dropout)
+  if (p.draw == Draw::dropout) {
     out[i] = static_cast<double>(uniform) < p.keep ? static_cast<float>(x[i] / p.keep) : 0.f;
-  else
-    out[i] = p.shift + p.scale * (p.draw == Draw::uniform ? uniform : normal_of(c, index));
+    return;
+  }
+  const float number = p.shift + p.scale * (p.draw == Draw::uniform ? uniform : normal_of(c, index));
+  out[i] = number > p.most ? p.most : number;
 }
 
 }  // namespace

@@ -17,6 +17,7 @@ struct Random {
   unsigned long long first;
   unsigned long long site;
   float shift, scale;  // uniform and normal: shift + scale · number
+  float most;          // and no more than this, which rounding would reach
   double keep;         // dropout
 };
 

@@ -1,6 +1,7 @@
 #include "starling/kernels/cuda/device/launch.cuh"
 #include "starling/kernels/cuda/device/reduce.h"
 #include "starling/kernels/cuda/device/rows.h"
+#include "starling/kernels/cuda/device/softmax_sum.cuh"
 
 namespace starling::device {
 namespace {
@@ -94,16 +95,30 @@ __global__ void __launch_bounds__(kWarps * 32)
   losses[row] = e.x - label_logit(x, labels[row], classes) + rest;
 }
 
+// L threads per row, which have read all of it before the first writes: the result may overwrite the logits.
+template <int L>
 __global__ void __launch_bounds__(256) backward_kernel(const float* logits, const long long* labels, const float* lse,
-                                                       const float* scale, float* out, long long n, int classes) {
+                                                       const float* scale, float* out, long long rows, int classes) {
   begin();
-  const long long i = static_cast<long long>(blockIdx.x) * 256 + threadIdx.x;
-  if (i >= n) return;
-  const long long row = i / classes, label = labels[row];
-  const float onehot = i % classes == label ? 1.f : 0.f;
-  const float p = label >= 0 && label < classes ? expf(logits[i] - lse[row]) : NAN;
-  out[i] = (p - onehot) * *scale;
+  const long long row = (static_cast<long long>(blockIdx.x) * 256 + threadIdx.x) / L;
+  const bool there = row < rows;
+  const int lane = threadIdx.x % L;
+  const long long label = there ? labels[row] : -1;
+  const float from = label >= 0 && label < classes ? lse[row] : NAN;
+  const float* x = logits + row * classes;
+  float sum = 0.f;
+  if (is_rounded(from)) {
+    for (int i = lane; i < classes; i += L) sum += expf(x[i] - from);
+  }
+#pragma unroll
+  for (int offset = L / 2; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
+  if (!there) return;
+  const float times = is_rounded(from) ? correction(sum, from) : 1.f;
+  for (int i = lane; i < classes; i += L)
+    out[row * classes + i] = (times * expf(x[i] - from) - (i == label ? 1.f : 0.f)) * *scale;
 }
+
+constexpr int kFewClasses = 16;
 
 bool is_small(long long rows, int classes) { return rows * classes <= (1 << 14) && classes <= 64; }
 
@@ -145,14 +160,19 @@ cudaError_t launch_cross_entropy(const float* logits, const long long* labels, f
   return launch_reduce(all_rows(rows), losses, sum, scratch, stream);
 }
 
-cudaError_t load_cross_entropy_backward() { return load(backward_kernel); }
+cudaError_t load_cross_entropy_backward() {
+  const cudaError_t status = load(backward_kernel<kFewClasses>);
+  return status == cudaSuccess ? load(backward_kernel<32>) : status;
+}
 
 cudaError_t launch_cross_entropy_backward(const float* logits, const long long* labels, const float* lse,
                                           const float* scale, float* out, long long rows, int classes,
                                           cudaStream_t stream) {
-  const long long n = rows * classes;
-  return launch(backward_kernel, {dim3(blocks_for(n, 256)), dim3(256)}, stream, logits, labels, lse, scale, out, n,
-                classes);
+  const auto by = [&](auto* kernel, int lanes) {
+    return launch(kernel, {dim3(blocks_for(rows * lanes, 256)), dim3(256)}, stream, logits, labels, lse, scale, out,
+                  rows, classes);
+  };
+  return classes <= kFewClasses ? by(backward_kernel<kFewClasses>, kFewClasses) : by(backward_kernel<32>, 32);
 }
 
 }  // namespace starling::device

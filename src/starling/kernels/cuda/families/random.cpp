@@ -1,8 +1,11 @@
 #include "starling/ops/api/random.h"
 
+#include <limits>
+
 #include "starling/kernels/cuda/device/random.h"
 #include "starling/kernels/cuda/stream.h"
 #include "starling/kernels/kernel_table.h"
+#include "starling/kernels/uniform_bound.h"
 #include "starling/ops/def/attrs/random.h"
 
 namespace starling::kernels {
@@ -47,6 +50,9 @@ auto planner(Draw draw) {
     random.draw = draw;
     random.shift = static_cast<float>(a.a);
     random.scale = static_cast<float>(draw == Draw::uniform ? a.b - a.a : a.b);
+    const bool is_range = draw == Draw::uniform;
+    random.most =
+        is_range ? static_cast<float>(largest_below(a.dtype, a.a, a.b)) : std::numeric_limits<float>::infinity();
     return plan_draw(random, 0);
   };
 }
