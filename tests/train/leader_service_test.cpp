@@ -124,6 +124,7 @@ TEST_F(LeaderLines, ANetworkWithoutRunningStatisticsHasNoneToSend) {
 }
 
 // Worker 0 joins, worker 1 is never heard of, worker 2 lives and does not join.
+// Label: waits
 TEST_F(LeaderLines, AWorkerThatDoesNotJoinIsLost) {
   PortionQueue queue({.workers = 3});
   open(queue, 3);
