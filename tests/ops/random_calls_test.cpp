@@ -54,7 +54,7 @@ class Caller {
         put_few(call);
       } else {
         const Edges edges = op.elementwise() && is_one_product(op) ? Edges::all
-                            : !op.elementwise() && takes_small(op) ? Edges::small
+                            : takes_small(op)                      ? Edges::small
                                                                    : Edges::special;
         for (auto& x : call.in) put_edges(x, edges);
       }
@@ -148,7 +148,7 @@ class Caller {
   }
 
   // False for losses, gradients and interpolations: they multiply several numbers, and what leaves the range of f32 on
-  // the way need not leave that of the reference's f64.
+  // the way need not leave that of the reference's f64. They meet subnormal numbers, and not the ends of the dtype.
   static bool is_one_product(const OpDef& op) {
     return !op.name.ends_with("_loss") && !op.name.ends_with("_backward") && op.name != "lerp";
   }
@@ -165,8 +165,10 @@ class Caller {
   }
 
   // False for ops that divide by what they are given, or take its root: a subnormal number overflows there, in f32 or
-  // in the reference's f64 alone, or decides whether a matrix is refused.
+  // in the reference's f64 alone, or decides whether a matrix is refused. And for a loss in which a weight is added
+  // to 1 and taken from it again: a subnormal one is lost, and where it stood beside ∞ there is NaN.
   static bool takes_small(const OpDef& op) {
+    if (op.elementwise()) return op.name != "bce_with_logits_loss";
     constexpr std::string_view families[] = {"_backward", "cholesky", "inverse", "solve", "fused"};
     const auto in = [&](std::string_view family) { return op.name.find(family) != std::string::npos; };
     return std::none_of(std::begin(families), std::end(families), in);
@@ -295,18 +297,27 @@ bool is_small(const RandomCall& call) {
 }
 
 // Relative to the largest value of the result: random operands make badly conditioned sums. Of ops whose order of sums
-// is free, NaN and infinity are alike: which of them comes of ∞ - ∞ or ∞ · 0 depends on it.
-double off_by(const Tensor& got, const Tensor& want, bool ordered) {
-  if (!(got.type() == want.type())) return HUGE_VAL;
-  if (want.numel() > kMostElements) return 0;  // a view that repeats few elements without end
+// is free, NaN and infinity are alike: which of them comes of ∞ - ∞ or ∞ · 0 depends on it. `signs`: -0 is not 0.
+struct Off {
+  double by = 0;
+  std::string where{};
+};
+Off off_by(const Tensor& got, const Tensor& want, bool ordered, bool signs) {
+  if (!(got.type() == want.type())) return {HUGE_VAL, "another type"};
+  if (want.numel() > kMostElements) return {};  // a view that repeats few elements without end
   const auto a = got.to_vector(), b = want.to_vector();
-  double largest = 1, worst = 0;
+  double largest = 1;
   for (double v : b) largest = std::isfinite(v) ? std::max(largest, std::abs(v)) : largest;
+  Off worst;
+  const auto note = [&](double by, std::size_t at) {
+    if (by > worst.by) worst = {by, fmt::format("{} in place of {} at {}", a[at], b[at], at)};
+  };
   for (std::size_t i = 0; i < a.size(); ++i) {
+    if (signs && a[i] == 0 && b[i] == 0 && std::signbit(a[i]) != std::signbit(b[i])) note(HUGE_VAL, i);
     if (a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) continue;
     if (ordered && !std::isfinite(a[i]) && !std::isfinite(b[i])) continue;
-    if (!std::isfinite(a[i]) || !std::isfinite(b[i])) return HUGE_VAL;
-    worst = std::max(worst, std::abs(a[i] - b[i]) / largest);
+    const bool finite = std::isfinite(a[i]) && std::isfinite(b[i]);
+    note(finite ? std::abs(a[i] - b[i]) / largest : HUGE_VAL, i);
   }
   return worst;
 }
@@ -435,6 +446,10 @@ bool is_barely_definite(const RandomCall& call, const Outcome& got, const Outcom
   return false;
 }
 
+// True if -0 and 0 are told apart: of elementwise ops but losses, which are not negative: the sign of one that is 0 is
+// that of whatever was cancelled or cut off.
+bool tells_zeros(const OpDef& op) { return op.elementwise() && !op.name.ends_with("_loss"); }
+
 // Difference between fast and reference kernels; empty if they agree.
 std::string disagreement(const RandomCall& call, const Outcome& got, const Outcome& want) {
   if (got.values.has_value() != want.values.has_value()) {
@@ -446,8 +461,9 @@ std::string disagreement(const RandomCall& call, const Outcome& got, const Outco
   if (!call.finite.empty()) return spread_wrongly(call, got, want);
   const double allowed = tolerance(call, {got.values->data(), got.values->size()});
   for (std::size_t i = 0; i < got.values->size(); ++i) {
-    const double off = off_by((*got.values)[i], (*want.values)[i], !call.op->elementwise());
-    if (!(off <= allowed)) return fmt::format("{}, output {}: off by {}", describe_call(call), i, off);
+    const Off off = off_by((*got.values)[i], (*want.values)[i], !call.op->elementwise(), tells_zeros(*call.op));
+    if (!(off.by <= allowed))
+      return fmt::format("{}, output {}: off by {}, {}", describe_call(call), i, off.by, off.where);
   }
   return {};
 }

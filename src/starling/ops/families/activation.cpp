@@ -179,7 +179,7 @@ void register_elu(OpRegistry& ops) {
 void register_hardswish(OpRegistry& ops) {
   ops.add(in_epilogue(unary(
       "hardswish", "x · clamp(x + 3, 0, 6) / 6",
-      [](const double* x) { return x[0] <= -3 ? 0.0 : x[0] * ((std::min(x[0], 3.0) + 3) / 6); },
+      [](const double* x) { return x[0] <= -3 ? -0.0 : x[0] * ((std::min(x[0], 3.0) + 3) / 6); },
       [](const GradCall& c) { return TensorList{op::hardswish_backward(c.grads[0], c.in[0])}; }, kSavesInputs,
       {-4.3, 4})));
   ops.add(backward(

@@ -35,8 +35,8 @@ using elementwise::in_epilogue;
 using elementwise::unary;
 using elementwise::wide;
 
-// x · f(x), where f goes to 0 so fast that the product does too: at -∞ it is 0, not NaN.
-double times(double x, double f) { return f == 0 ? 0 : x * f; }
+// x · f(x), where f goes to 0 so fast that the product does too: at -∞ it is -0, not NaN.
+double times(double x, double f) { return f == 0 ? std::copysign(0.0, x) : x * f; }
 
 double logistic(double x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); }
 double normal_share(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }

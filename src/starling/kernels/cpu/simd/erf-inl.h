@@ -110,7 +110,7 @@ HWY_INLINE V normal_share(D d, V x) {
   }
 }
 
-// gelu: x times the normal distribution function; zero at -inf. Floats: max(x, 0) - a times the function at -a, a =
+// gelu: x times the normal distribution function; -0 at -inf. Floats: max(x, 0) - a times the function at -a, a =
 // |x|.
 template <class D, class V>
 HWY_INLINE V gelu_vec(D d, V x) {
@@ -119,7 +119,7 @@ HWY_INLINE V gelu_vec(D d, V x) {
     const V end = hn::Set(d, kNormalEnd);
     const V a = at_most(d, end, hn::Abs(x));
     const V y = hn::NegMulAdd(a, quick_normal_tail(d, a), hn::Max(hn::Zero(d), x));
-    return hn::IfThenZeroElse(hn::Lt(x, hn::Neg(end)), y);
+    return hn::CopySign(hn::IfThenZeroElse(hn::Lt(x, hn::Neg(end)), y), x);
   } else {
     const V finite = hn::IfThenElse(hn::Eq(x, hn::Neg(hn::Inf(d))), hn::Set(d, hwy::LowestValue<T>()), x);
     return hn::Mul(finite, normal_share(d, x));
