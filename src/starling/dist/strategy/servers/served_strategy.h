@@ -15,6 +15,9 @@ class ServedStrategy : public RankStrategy {
   // have pushed it, or will make what was kept back so far: it is not added to that, which is pushed first. The worker
   // may have been retired, too: it joins again at its next step.
   virtual void take_portion(std::int64_t portion, bool alone) = 0;
+  // Fields of the batch that the next step is made of, before it begins: of tables that its program reads by ids of
+  // these only their rows need be fetched.
+  virtual void take_fields([[maybe_unused]] std::span<const Tensor> fields) {}
   // Gradients of steps are not on the servers yet.
   virtual bool keeps_back() const = 0;
 };
