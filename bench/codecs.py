@@ -6,7 +6,8 @@
 
 The ranks sit in two network namespaces joined by a link of a given rate (--link 1gbit; bench/netns.sh, needs root) and
 talk by Gloo. All processes are started once and sleep at a pipe; then slices of all kinds alternate, round after round:
-two independent processes, and two ranks by every codec. share = independent / together, the median over the rounds.
+two independent processes, and two ranks by every codec; of a network with an embedding also two whose gradient of it is
+row-sparse. share = independent / together, the median over the rounds.
 
 Accuracy is of another run for each codec: the same small job on Fashion-MNIST, two workers as threads, as many epochs.
 The job has no momentum, so that top_k may have it (and the others are given none).
@@ -34,6 +35,8 @@ from scaling import Starter, interleave, ratio
 CODECS = {"none": "none", "bf16": "bf16", "one_bit": "one_bit", "top_k 1 %": "{name: top_k, share: 0.01}",
           "threshold": "{name: threshold, threshold: 0.001}", "power_sgd 4": "{name: power_sgd, rank: 4}",
           "factors": "factors", "auto": "auto"}
+# Networks with an embedding, whose gradient is the rows that a batch reads: the same, and those rows alone travel.
+SPARSE = {"lstm": {"row-sparse": "none", "row-sparse, bf16": "bf16", "row-sparse, auto": "auto"}}
 
 
 def parse_arguments():
@@ -61,10 +64,12 @@ def shares(net: str, options, sides: list) -> dict:
         kinds = {"apart": held(starter.ours(False, "--on-request"))}
         for name, codec in CODECS.items():
             kinds[name] = held(starter.ours(True, "--on-request", "--codec", codec))
+        for name, codec in SPARSE.get(net, {}).items():
+            kinds[name] = held(starter.ours(True, "--on-request", "--codec", codec, "--set", "sparse=true"))
         slices = interleave(kinds, options)
     return {"net": net, "batch": NETS[net].batch, "link": options.link, "rounds": options.rounds, **stamp(),
             "apart_ms": sorted(s["step_ms"] for s in slices["apart"])[options.rounds // 2],
-            "shares": {name: ratio(slices, "apart", name) for name in CODECS}}
+            "shares": {name: ratio(slices, "apart", name) for name in kinds if name != "apart"}}
 
 
 def accuracy(codec: str, options, folder: str) -> dict:
@@ -96,7 +101,9 @@ def table(lines: list) -> str:
     if nets:
         out += ["| codec | " + " | ".join(f"{line['net']} ({line['batch']})" for line in nets) + " |",
                 "|---|" + "---|" * len(nets)]
-        out += [f"| {name} | " + " | ".join(f"{line['shares'][name]:.0%}" for line in nets) + " |" for name in CODECS]
+        kinds = dict.fromkeys(name for line in nets for name in line["shares"])
+        share = lambda line, name: f"{line['shares'][name]:.0%}" if name in line["shares"] else ""  # noqa: E731
+        out += [f"| {name} | " + " | ".join(share(line, name) for line in nets) + " |" for name in kinds]
         out.append("")
     for line in lines:
         if "accuracies" in line:

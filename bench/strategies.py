@@ -10,8 +10,10 @@ often as workers share a core, times two, so that they do not take each other's 
 times that. All figures are the runs' own: summary.json (what each rank did and waited for, what its strategy counted)
 and log.jsonl (wall time of the training between the first and the last record, evaluations included).
 
-    updates    of weights, by all workers together; one that all of them make alike counts once
+    updates    of weights, by all workers together; one that all of them make alike counts once. With servers: those that
+               these made of each key
     unused     share of the samples whose gradients came too late, or were left out by a worker that had to catch up
+    portions   of Sandblaster's that several workers computed, of which one counts
     MB sent    by all ranks together, to train; nothing is counted of starting, evaluating and saving
     waits      share of the workers' time that went by waiting for others: the mean, and that of the slow one alone
     slow ÷ even  wall time with the slow worker over that without
@@ -46,6 +48,12 @@ STRATEGIES = {
     "nexus": {"strategy": "nexus", "servers": 2, "layers": [{"name": "fc*.weight", "every": 4}]},
     "sync_server": {"strategy": "sync_server", "servers": 2},
     "sync_server, 1 backup": {"strategy": "sync_server", "servers": 2, "backups": 1},
+    "poseidon": {"strategy": "poseidon", "servers": 2},
+    "project_adam": {"strategy": "project_adam", "servers": 2},
+    "async, groups of 2": {"strategy": "async", "groups": 2, "servers": 2},
+    "kvstore, groups of 2": {"strategy": "kvstore", "groups": 2, "servers": 2},
+    "kvstore, asynchronous": {"strategy": "kvstore", "update": "async", "groups": 2, "servers": 2},
+    "sandblaster": {"strategy": "sandblaster", "servers": 2},
 }
 ALONE = "one worker"
 
@@ -62,12 +70,22 @@ def job(args, distribute, folder):
     }
 
 
+def distribution(args, name, slow):
+    """The section `distribute`; of groups the topology tells the workers."""
+    options = dict(STRATEGIES.get(name, {}))
+    made = {"workers": len(slow), "slow": slow, "threads": len(slow)}
+    groups = options.pop("groups", 0)
+    if groups:
+        made["topology"] = {"worker_groups": groups, "workers_per_group": len(slow) // groups}
+    return {**made, **options}
+
+
 def run(args, name, slowed, processes, work):
     workers = 1 if name == ALONE else args.workers
     slow = [args.stretch] * workers
     if slowed:
         slow[-1] *= args.slow
-    distribute = {"workers": workers, "slow": slow, "threads": workers, **STRATEGIES.get(name, {})}
+    distribute = distribution(args, name, slow)
     folder = work / "run"
     shutil.rmtree(folder, ignore_errors=True)
     file = work / "job.yaml"
@@ -118,16 +136,42 @@ def read(args, name, slowed, processes, folder):
     }
 
 
+def served(name, summary, ranks, args):
+    """What servers count they count by key: of a push of all layers, once for each."""
+    counters = ranks[0]["counters"]
+    keys = counters["servers.keys"]
+    if "procedure.evaluations" in counters:
+        return {"updates": summary["steps"], "unused": 0.0, "late": 0, "evaluations": counters["procedure.evaluations"],
+                "portions_duplicated": counters["servers.portions_duplicated"]}
+    portion = args.batch / (STRATEGIES[name].get("groups") or args.workers)
+    late = portion * counters["servers.late"] / keys
+    staleness = {int(bar): count for bar, count in bars(counters, "servers.staleness.")}
+    pushes = sum(staleness.values())
+    return {"updates": round(counters["servers.updates"] / keys), "unused": late / (summary["steps"] * args.batch),
+            "late": round(late), "dropped_pushes": counters["servers.repeated_portions"] / keys,
+            "staleness": sum(bar * count for bar, count in staleness.items()) / pushes if pushes else 0.0,
+            "staleness_largest": counters["servers.staleness.largest"]}
+
+
+def bars(counters, prefix):
+    return [(name[len(prefix):], value) for name, value in counters.items()
+            if name.startswith(prefix) and name[len(prefix):].isdigit()]
+
+
 def counts(name, summary, ranks, args):
     """Updates, and what became of the samples."""
     given = summary["steps"] * args.batch
     counters = [rank["counters"] for rank in ranks]
     left_out = [rank["left_out"] for rank in ranks]
+    if counters and "servers.keys" in counters[0]:
+        return {**served(name, summary, ranks, args), "left_out_by_rank": left_out}
     late = counters[0].get("late_samples", 0) if ranks else 0
-    if name in ("local_sgd", "easgd", "easgd, asynchronous"):
+    if name in ("local_sgd", "easgd", "easgd, asynchronous", "bmuf"):
         updates = sum(one["steps"] for one in counters)
-    elif name == "hogwild":
-        updates = sum(one["updates"] for one in counters)
+    elif name == "emso":
+        updates = sum(one["inner_steps"] for one in counters)
+    elif name in ("hogwild", "h2o"):
+        updates = sum(one.get("updates", one.get("inside.updates", 0)) for one in counters)
     else:
         updates = summary["steps"]
     unused = (sum(left_out) + late) / given

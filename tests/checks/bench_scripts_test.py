@@ -17,6 +17,7 @@ CALLS = {
     "compare_memory.py": ["--starling", NOTHING],
     "scaling.py": ["--starling", NOTHING],
     "codecs.py": ["--starling", NOTHING],
+    "codec_choice.py": ["--starling", NOTHING],
     "compare_ops.py": ["--program", NOTHING],
     "compare_comm.py": ["--build", "build/release"],
     "strategies.py": ["--build", "build/release"],

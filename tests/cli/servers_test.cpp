@@ -117,6 +117,40 @@ TEST_F(CliServers, ProcessesUseEverySampleOnceAnEpoch) {
   }
 }
 
+// The bound on reads holds between processes, and is reached beside a slow one.
+TEST_F(CliServers, StaleReadsOfProcessesAreBoundedAndReachTheBound) {
+  const auto gap = [&](const std::string& name, const std::string& strategy) {
+    const Ran ran = run_shell_in(
+        folder_.path(),
+        "starling launch -n 2 --servers 2 " +
+            told(name,
+                 "--set train.epochs=6 --set data.batch=16 --set distribute.slow=[1,100] --set distribute.strategy=" +
+                     strategy));
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    return ran.code == 0 ? summary(name).at("ranks").at(0).at("counters").at("servers.gap.largest").get<double>() : -1;
+  };
+  EXPECT_EQ(gap("ssp", "ssp --set distribute.staleness=2"), 2);
+  EXPECT_GT(gap("async", "async"), 2) << "control: nothing bounds it";
+}
+
+// The same over MPI's ranks: the bits of threads, as a worker alone is as far as it is.
+TEST_F(CliServers, RanksOfMpirunTrainBySspWithACodecAndBySandblaster) {
+  if (run_shell_in(folder_.path(), "mpirun --version").code != 0 || !dist::has_mpi()) GTEST_SKIP() << "no MPI";
+  const std::string mpirun = "mpirun --allow-run-as-root --oversubscribe --bind-to none -n 3 starling train ";
+  for (const char* how : {"ssp --set distribute.staleness=1 --set distribute.codec=one_bit", "sandblaster"}) {
+    const std::string name = std::string(how).substr(0, 3);
+    const std::string set = std::string("--set train.epochs=1 --set distribute.strategy=") + how;
+    const std::string threads = hash_after("starling train " + told(name, set), name);
+    EXPECT_EQ(hash_after(mpirun + told(name + "-mpi", set), name + "-mpi"), threads) << how;
+    const auto counters = summary(name + "-mpi").at("ranks").at(0).at("counters");
+    if (name == "ssp")
+      EXPECT_LT(10 * counters.at("coded_bytes").get<double>(), counters.at("decoded_bytes").get<double>());
+    else
+      EXPECT_EQ(counters.at("procedure.bytes"), 0) << "the leader sends numbers alone";
+  }
+  EXPECT_NE(summary("ssp-mpi").at("weights_hash"), summary("san-mpi").at("weights_hash")) << "control";
+}
+
 TEST_F(CliServers, RolesThatDoNotAddUpAreRefused) {
   const Ran ran =
       run_shell_in(folder_.path(), "starling launch -n 3 --servers 2 " + told("wrong", "--set distribute.workers=2"));

@@ -81,6 +81,40 @@ TEST(CliSystems, CommandsNamePresetsThatAreSoundJobsAndNothingElseIsAPreset) {
     EXPECT_TRUE(named.contains(file.path())) << file.path();
 }
 
+// Presets of systems whose workers share a model through servers, or send gradients in other forms: some steps of each,
+// as its command says.
+// Label: full
+TEST(CliSystems, PresetsOfServersAndCodecsTrainAsShown) {
+  const TestFolder folder("cli-systems-run");
+  write_tiny_fashion(folder.path(), 256, 32);
+  std::set<std::string> ran;
+  for (const auto& system : table()) {
+    const auto name = system.at("name").get<std::string>();
+    if (!std::set<std::string>{"distbelief", "h2o", "project_adam", "petuum", "poseidon", "singa", "mxnet", "nexus",
+                               "cntk"}
+             .contains(name))
+      continue;
+    const auto command = system.at("command").get<std::string>();
+    const std::string root = STARLING_SOURCE_FOLDER;
+    const auto place = command.find("examples/");
+    const fs::path out = folder.path() / name;
+    const auto done =
+        run_shell_in(folder.path(), command.substr(0, place) + "'" + root + "/" + command.substr(place) +
+                                        "' --progress off --set data.folder='" + folder.path().string() +
+                                        "' --set data.batch=32 --set train.steps=6 --set train.export=false " +
+                                        "--set monitor.tensorboard=false --set train.folder='" + out.string() + "'");
+    EXPECT_EQ(done.code, 0) << name << "\n" << done.err;
+    if (done.code != 0) continue;
+    const auto summary = nlohmann::json::parse(read_text(out / "summary.json"));
+    EXPECT_EQ(summary.at("steps"), 6) << name;
+    EXPECT_TRUE(summary.at("loss").is_number()) << name;
+    const bool served = !std::set<std::string>{"h2o", "singa", "cntk"}.contains(name);
+    EXPECT_EQ(summary.at("ranks").at(0).at("counters").contains("servers.keys"), served) << name;
+    ran.insert(name);
+  }
+  EXPECT_EQ(ran.size(), 9U);
+}
+
 TEST(CliSystems, PresetsAreFoundByNameFromAnyFolder) {
   const TestFolder empty("cli-presets");
   const auto by_name = run_starling_in(empty.path(), "print-config sparknet --yaml");

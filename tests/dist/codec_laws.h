@@ -70,6 +70,15 @@ class CodedWorld {
     for (std::size_t i = bytes_; i < scratch_.size(); ++i) ASSERT_EQ(scratch_[i], std::byte{77}) << "beyond scratch";
   }
 
+  // Goes on by another codec with as many states.
+  void go_on_by(const std::string& codec) {
+    codec_ = dist::CodecChoice::parse(codec).make();
+    std::vector<dist::CodedShape> coded;
+    for (const Shape& shape : shapes_) coded.push_back(dist::coded_shape(shape));
+    bytes_ = codec_->scratch_bytes(coded, comm_.rank(), comm_.size());
+    scratch_.assign(bytes_ + kGuard, std::byte{77});
+  }
+
   // Residuals of all ranks for a tensor in its first state, added up.
   std::vector<double> kept(std::size_t tensor) {
     if (states[tensor].empty()) return {};

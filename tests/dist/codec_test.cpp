@@ -9,6 +9,7 @@
 #include "dist/codec_laws.h"
 #include "dist/comm_worlds.h"
 #include "starling/base/half.h"
+#include "starling/dist/codec/choose_again.h"
 #include "starling/dist/codec/codec_kinds.h"
 #include "starling/dist/codec/low_rank.h"
 #include "starling/dist/codec/routes/striped.h"
@@ -123,21 +124,105 @@ TEST(CodecKinds, AreNamedOrGivenWithOptions) {
 
 // HybComm: with products for nothing, the choice flips where rows·(M + N) = 2·M·N / P.
 TEST(AutoCodec, FlipsAtTheBreakEvenBatch) {
-  const CodecPtr fast = CodecChoice::parse("{name: auto, gflops: 1.0e+8}").make();
+  const CodecPtr fast = CodecChoice::parse("{name: auto, lossy: false, gflops: 1.0e+8}").make();
   for (const int ranks : {2, 4, 8}) {
     const WorldCosts costs{.ranks = ranks, .byte_seconds = 8e-9, .message_seconds = 1e-4};
     const std::int64_t m = 1000, n = 800, even = 2 * m * n / (ranks * (m + n));
     EXPECT_TRUE(fast->by_factors({even - 1, m, n}, costs)) << ranks;
     EXPECT_FALSE(fast->by_factors({even + 1, m, n}, costs)) << ranks;
-    const CodecPtr slow = CodecChoice::parse("{name: auto, gflops: 0.01}").make();
+    const CodecPtr slow = CodecChoice::parse("{name: auto, lossy: false, gflops: 0.01}").make();
     EXPECT_FALSE(slow->by_factors({even - 1, m, n}, costs)) << "control: products that cost more than the link";
     EXPECT_TRUE(CodecChoice::parse("factors").make()->by_factors({even + 1, m, n}, costs));
   }
   EXPECT_FALSE(fast->by_factors({1, 1000, 1000}, {.ranks = 1})) << "nothing to send";
-  const CodecPtr measured = CodecChoice::parse("auto").make();
+  const CodecPtr measured = CodecChoice::parse("{name: auto, lossy: false}").make();
   const FactorShape few{10, 1000, 800};
   EXPECT_TRUE(measured->by_factors(few, {.ranks = 2, .byte_seconds = 8e-9, .flop_seconds = 1e-11}));
   EXPECT_FALSE(measured->by_factors(few, {.ranks = 2, .byte_seconds = 8e-9, .flop_seconds = 1e-8})) << "slow products";
+}
+
+// The rule by bytes, arithmetic, messages and coding: each form where it is the fastest.
+TEST(AutoCodec, TakesTheFormOfFewestSeconds) {
+  const CodecPtr codec = CodecChoice::parse("auto").make();
+  const GradientFacts dense{{1000, 800}, FactorShape{64, 1000, 800}}, conv{{64, 576}, std::nullopt};
+  const auto form = [&](const GradientFacts& facts, const WorldCosts& costs, std::vector<GradientForm> without = {}) {
+    return name(*codec->choose(facts, costs, without));
+  };
+  const WorldCosts slow{.ranks = 2,
+                        .byte_seconds = 8e-9,
+                        .message_seconds = 1e-5,
+                        .flop_seconds = 1e-11,
+                        .half_seconds = 2e-10,
+                        .bit_seconds = 4e-10};
+  EXPECT_EQ(form(dense, slow), "one_bit");
+  EXPECT_EQ(form(dense, slow, {GradientForm::one_bit}), "factors");
+  EXPECT_EQ(form(conv, slow, {GradientForm::one_bit}), "bf16") << "no product";
+  EXPECT_EQ(form({{1000, 800}, FactorShape{1, 1000, 800}}, slow), "factors") << "a row is less than a bit a value";
+  WorldCosts near = slow;  // memory of one host: coding takes longer than sending
+  near.byte_seconds = 1e-11;
+  EXPECT_EQ(form(dense, near), "dense");
+  EXPECT_EQ(form(conv, near), "dense");
+  WorldCosts far = slow;  // messages that take a second: nothing else matters
+  far.message_seconds = 1;
+  EXPECT_EQ(form(conv, far), "dense") << "something is lost for a tenth of the time, not for less";
+  // Break-even of factors and bf16: rows·(M + N) = M·N·2/P / 2, with arithmetic and coding for nothing.
+  const WorldCosts link{.ranks = 2, .byte_seconds = 8e-9};
+  const std::int64_t m = 1000, n = 800, even = m * n / (2 * (m + n));
+  const auto at = [&](double share) {
+    return form({{m, n}, FactorShape{static_cast<std::int64_t>(share * static_cast<double>(even)), m, n}}, link,
+                {GradientForm::one_bit});
+  };
+  EXPECT_EQ(at(0.8), "factors");
+  EXPECT_EQ(at(1.2), "bf16");
+  EXPECT_EQ(form(dense, {.ranks = 1}), "dense") << "nothing to send";
+  EXPECT_EQ(CodecChoice::parse("bf16").make()->choose(dense, slow, {}), std::nullopt) << "control: it has one form";
+}
+
+TEST(AutoCodec, ChoosesAgainByWaitsAndErrors) {
+  const CodecPtr codec = CodecChoice::parse("{name: auto, most_error: 5}").make();
+  const GradientFacts conv{{512, 4608}, std::nullopt};
+  const WorldCosts costs{.ranks = 2, .byte_seconds = 1e-10, .half_seconds = 2e-10, .bit_seconds = 4e-10};
+  const auto again = [&](GradientForm now, double error, bool keeps, SeenStep seen, const GradientFacts& facts,
+                         double byte_seconds = 1e-10) {
+    const ChosenGradient one[] = {{codec.get(), facts, now, error, keeps}};
+    WorldCosts of = costs;
+    of.byte_seconds = byte_seconds;
+    return name(choose_again(one, of, seen)[0]);
+  };
+  using enum GradientForm;
+  EXPECT_EQ(again(dense, 0, false, {.seconds = 0.1, .waited = 0.001}, conv), "dense") << "nobody waits";
+  EXPECT_EQ(again(dense, 0, false, {.seconds = 0.1, .waited = 0.05}, conv), "one_bit") << "a link busier than measured";
+  EXPECT_EQ(again(one_bit, 6, true, {.seconds = 0.1, .waited = 0.05}, conv), "bf16") << "too much is kept";
+  EXPECT_EQ(again(one_bit, 4, true, {.seconds = 0.1, .waited = 0.05}, conv), "one_bit") << "control: not too much";
+  EXPECT_EQ(again(one_bit, 0, true, {.seconds = 1, .waited = 0.001}, conv, 1e-9), "dense")
+      << "exact costs too little to tell";
+  EXPECT_EQ(again(one_bit, 0, true, {.seconds = 0.01, .waited = 0.0001}, conv, 1e-9), "one_bit")
+      << "control: it would be felt";
+  const GradientFacts few{{1000, 800}, FactorShape{1, 1000, 800}};
+  EXPECT_EQ(again(dense, 0, false, {.seconds = 0.1, .waited = 0.05}, few), "factors");
+  EXPECT_NE(again(one_bit, 0, true, {.seconds = 0.1, .waited = 0.05}, few), "factors") << "what is kept leaves first";
+}
+
+// A gradient that changes its form: what one_bit kept leaves with the next exchange.
+TEST(AutoCodec, LosesNothingWhenTheFormChanges) {
+  auto comms = make_thread_comms(3);
+  run_ranks(comms, [&](Comm& comm) {
+    for (const std::string next : {"dense", "bf16"}) {
+      laws::CodedWorld world(comm, "{name: auto, as: one_bit}", {{24, 70}, {33}});
+      for (int step = 0; step < 4; ++step) world.step(step);
+      EXPECT_LT(world.lost(0), 1e-5);
+      EXPECT_GT(world.behind(0), 1) << "control: what was sent alone";
+      world.go_on_by("{name: auto, as: " + next + "}");
+      world.step(4);
+      for (const double kept : world.kept(0)) EXPECT_EQ(kept, 0) << next;
+      const double rounding = next == "dense" ? 1e-4 : 0.3;
+      EXPECT_LT(world.behind(0), rounding) << next;
+      EXPECT_LT(world.behind(1), rounding) << next;
+      world.go_on_by("{name: auto, as: one_bit}");
+      world.step(5);
+      EXPECT_LT(world.lost(0), 1e-2) << "and back";
+    }
+  });
 }
 
 TEST(CodecKinds, OfSingleLayersAreReadToldAndFoundByName) {

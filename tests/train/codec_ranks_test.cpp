@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <map>
 #include <mutex>
 #include <numeric>
 
+#include "dist/transport_worlds.h"
 #include "starling/base/error.h"
 #include "starling/train/callbacks/checkpoints.h"
 #include "starling/train/checkpoint/checkpoint.h"
@@ -15,6 +17,7 @@
 namespace starling::train {
 namespace {
 
+using dist::GradientForm;
 using testing::points;
 using testing::RankRun;
 using testing::splits;
@@ -57,6 +60,50 @@ TEST(CodecRanks, WithOneRankSendNothingAndLoseNothing) {
 
 // Bytes of all kinds of exchanges that a step takes, of both ranks: which lines are whose depends on the order of the
 // gradients.
+std::vector<std::unique_ptr<Comm>> slow_link(int ranks) {
+  const auto network = dist::make_memory_network(ranks, {.usual = {.bytes_per_second = 3e6}});
+  return dist::make_transport_comms(network, ranks, dist::with_test_costs());
+}
+
+// Forms of gradients after a step, and how many went each way.
+std::map<GradientForm, int> forms_of(Run& run) {
+  std::map<GradientForm, int> found;
+  for (const auto& [name, value] : run.link()->strategy().counters()) {
+    if (name.starts_with("codec_form.")) ++found[static_cast<GradientForm>(static_cast<int>(value))];
+  }
+  return found;
+}
+
+// Over a slow link bits are the fastest; what they keep is more than nothing, so that all ranks turn to another form
+// before the same step.
+// Label: waits
+TEST(CodecRanks, ChooseFormsAgainTogether) {
+  using Forms = std::map<GradientForm, int>;
+  const auto forms = [&](const std::string& options) {
+    RankRun made = recipe(2, "{name: auto, " + options + "}");
+    made.world = slow_link;
+    std::vector<Forms> first(2), last(2);
+    made.callbacks = [&](Trainer& trainer, int rank) {
+      trainer.add(after_step([&, rank](starling::Run& run) {
+        (run.state().step == 2 ? first : last)[static_cast<std::size_t>(rank)] = forms_of(run);
+      }));
+    };
+    const auto outcomes = made.run();
+    EXPECT_EQ(outcomes[0].hash, outcomes[1].hash) << options;
+    EXPECT_LT(last_loss(outcomes), 0.8 * outcomes[0].losses[0]) << options;
+    EXPECT_EQ(first[0], first[1]) << options;
+    EXPECT_EQ(last[0], last[1]) << options;
+    return std::pair(first[0], last[0]);
+  };
+  const auto [before, after] = forms("every: 5, most_error: 0");
+  EXPECT_GT(before.count(GradientForm::one_bit), 0U);
+  EXPECT_EQ(after.count(GradientForm::one_bit), 0U) << "too much is kept";
+  const auto [start, end] = forms("every: 0, most_error: 0");
+  EXPECT_EQ(start, end) << "control: it chooses once";
+  const auto [exact, still] = forms("every: 5, lossy: false");
+  EXPECT_EQ(exact.count(GradientForm::one_bit) + exact.count(GradientForm::bf16), 0U) << "control";
+}
+
 TEST(CodecRanks, AccumulateBatchesAndExchangeOnce) {
   const auto counted = [](const std::string& codec, std::int64_t accumulate, double& bytes) {
     RankRun run = recipe(2, codec);

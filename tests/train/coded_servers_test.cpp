@@ -1,10 +1,15 @@
 // Jobs whose gradients travel to parameter servers in the form of a codec; workers and servers are threads.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
 #include "starling/base/error.h"
 #include "starling/dist/ps/coded_push.h"
 #include "starling/dist/ps/wire.h"
 #include "starling/train/job/job_run.h"
+#include "starling/train/monitor/json_log.h"
 #include "train/tiny_fashion.h"
 
 namespace starling::train {
@@ -82,6 +87,32 @@ TEST_F(CodedServersJob, CheckpointsHoldGradientsThatWereNotSent) {
   const auto kept = hashes("kept", "strategy: async, codec: {name: threshold, threshold: 1000}");
   EXPECT_EQ(kept, hashes("added", "strategy: downpour, n_push: 4096"));
   EXPECT_NE(kept, hashes("gone", "strategy: async, codec: {name: one_bit, feedback: false}"));
+}
+
+// Every weight tells what its pushes weighed before and after coding and how much of them is kept, at its worker and in
+// what the leader logs.
+TEST_F(CodedServersJob, TellBytesAndErrorsOfEveryWeight) {
+  const auto bits = run("bits", "workers: 2, strategy: async, codec: one_bit", {"monitor.scalars_every=1"});
+  const double portions = counter(bits, 0, "pushes") + counter(bits, 1, "pushes");
+  const auto of_both = [&](const std::string& name) { return counter(bits, 0, name) + counter(bits, 1, name); };
+  EXPECT_EQ(of_both("decoded_bytes.fc1.weight"), portions * 784 * 16 * 4);
+  EXPECT_EQ(of_both("coded_bytes.fc1.weight"), portions * 16 * (784.0 / 8 + 2 * 4));
+  EXPECT_EQ(counter(bits, 0, "servers.coded_bytes.fc1.weight"), of_both("coded_bytes.fc1.weight"));
+  EXPECT_GT(counter(bits, 0, "codec_error.fc1.weight"), 0.1);
+  EXPECT_GT(counter(bits, 0, "servers.codec_error.fc1.weight"), 0.1) << "workers tell the servers";
+  double before = 0, error = 0;
+  std::ifstream log(runs_.path() / "bits" / kLogName);
+  for (std::string line; std::getline(log, line);) {
+    const auto event = nlohmann::json::parse(line);
+    if (!event.contains("codec")) continue;
+    before += event.at("codec").at("fc1.weight").at("megabytes_before").get<double>();
+    error = std::max(error, event.at("codec").at("fc1.weight").at("error").get<double>());
+  }
+  EXPECT_GT(before, 0);
+  EXPECT_GT(error, 0.1);
+  const auto half = run("half", "strategy: async, codec: bf16");
+  EXPECT_EQ(counter(half, 0, "codec_error.fc1.weight"), 0) << "control: nothing is kept";
+  EXPECT_FALSE(run("none", "strategy: async").summary.ranks.at(0).counters.contains("decoded_bytes")) << "control";
 }
 
 TEST_F(CodedServersJob, WithoutFeedbackOneBitLearnsLess) {

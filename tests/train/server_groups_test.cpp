@@ -116,6 +116,18 @@ TEST_F(ServerGroups, AStepOfWhichOneMemberHasNoFiniteGradientsIsNone) {
   EXPECT_EQ(counter(whole, "pushes"), 8);
 }
 
+// MXNet's dist_sync and dist_async between groups: a step with the mean of all, or with each as it comes.
+TEST_F(ServerGroups, OfKvstoreMakeOneStepTogetherOrOneEach) {
+  const auto sync = run("strategy: kvstore, " + groups(2, 2));
+  const auto async = run("strategy: kvstore, update: async, slow: [1, 1, 60, 60], " + groups(2, 2), {"train.epochs=4"});
+  EXPECT_EQ(counter(sync, "servers.updates"), 2 * 4 * counter(sync, "servers.keys"));
+  EXPECT_EQ(counter(sync, "servers.staleness.largest"), 0);
+  EXPECT_EQ(counter(async, "servers.updates"), 4 * 4 * 2 * counter(async, "servers.keys"))
+      << "each group's push is one";
+  EXPECT_GT(counter(async, "servers.gap.largest"), 2) << "nothing bounds it";
+  EXPECT_EQ(samples(async), 4 * 103);
+}
+
 TEST_F(ServerGroups, RefusesWhatGroupsCannotBe) {
   const auto refusal = [&](const std::string& distribute) {
     try {

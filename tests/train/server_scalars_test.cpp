@@ -25,7 +25,28 @@ TEST(ServerScalars, TellWhatCameSinceTheLastRecord) {
   EXPECT_EQ(coded[coded.size() - 2].value, 1);
   EXPECT_EQ(coded.back().tag, "servers/megabytes_decoded");
   EXPECT_EQ(coded.back().value, 32);
+  for (const auto& [tag, value] :
+       server_scalars({{"queue_of.0.rounds", 4}, {"queue_of.0.requests", 4}}, {{"queue_of.0.rounds", 6},
+                                                                               {"queue_of.0.requests", 14},
+                                                                               {"queue_of.1.rounds", 3},
+                                                                               {"queue_of.1.requests", 3}}))
+    told[tag] = value;
+  EXPECT_EQ(told.at("servers/queue_of/0"), 5) << "ten requests in two rounds";
+  EXPECT_EQ(told.at("servers/queue_of/1"), 1);
   EXPECT_TRUE(server_scalars({}, {}).empty()) << "a run without servers";
+}
+
+TEST(ServerScalars, TellTheCodedGradientsOfEachWeight) {
+  const dist::ps::Counters before{{"decoded_bytes.fc.weight", 32e6}, {"coded_bytes.fc.weight", 1e6}};
+  const dist::ps::Counters now{{"decoded_bytes.fc.weight", 64e6},
+                               {"coded_bytes.fc.weight", 3e6},
+                               {"codec_error.fc.weight", 0.5},
+                               {"decoded_bytes", 64e6}};
+  std::map<std::string, double> told;
+  for (const auto& [tag, value] : traffic_scalars(before, now)) told[tag] = value;
+  EXPECT_EQ(told, (std::map<std::string, double>{{"codec/fc.weight/megabytes_before", 32},
+                                                 {"codec/fc.weight/megabytes_after", 2},
+                                                 {"codec/fc.weight/error", 0.5}}));
 }
 
 }  // namespace

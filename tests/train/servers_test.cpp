@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -117,6 +118,32 @@ TEST_F(ServersJob, StaleReadsAreBoundedAndReachTheBoundBesideASlowWorker) {
   EXPECT_GT(gap("free", "async"), 2) << "control: nothing bounds it";
 }
 
+// A backup's worth of slowness: the others' step does not wait, and what the slow one brings too late is counted.
+// Label: waits
+TEST_F(ServersJob, ABackupLeavesTheMedianStepOfASyncServerUnchangedBesideASlowWorker) {
+  const auto median = [&](const std::string& name, const std::string& how, double* late) {
+    const auto result = run(name, {"distribute={workers: 3, servers: 2, strategy: sync_server, " + how + "}",
+                                   "train.epochs=4", "monitor.scalars_every=1"});
+    EXPECT_EQ(result.summary.steps, 16) << how;
+    *late = counter(result, 0, "servers.late");
+    std::vector<double> moments, steps;
+    std::ifstream log(runs_.path() / name / kLogName);
+    for (std::string line; std::getline(log, line);) {
+      const auto event = nlohmann::json::parse(line);
+      if (event.at("event") == "train") moments.push_back(event.at("time").get<double>());
+    }
+    for (std::size_t i = 1; i < moments.size(); ++i) steps.push_back(moments[i] - moments[i - 1]);
+    std::ranges::sort(steps);
+    return steps.at(steps.size() / 2);
+  };
+  double late_with = 0, late_without = 0;
+  const double with = median("with", "backups: 1, slow: [1, 1, 1000]", &late_with);
+  const double without = median("without", "slow: [1, 1, 1000]", &late_without);
+  EXPECT_LT(with, without / 4) << "one backup, and without (control)";
+  EXPECT_GT(late_with, 0);
+  EXPECT_EQ(late_without, 0) << "control: everybody is waited for";
+}
+
 // Law: an epoch's steps / k pushes of a layer, whose gradients are added up meanwhile.
 TEST_F(ServersJob, NexusPushesEachLayerAtItsOwnRhythm) {
   const std::string nexus = "distribute={servers: 2, strategy: nexus, layers: [{name: \"*.weight\", every: 4}]}";
@@ -164,7 +191,16 @@ TEST_F(ServersJob, RowsOfAnEmbeddingTravelAlone) {
     const double keys = counter(rows, 0, "servers.keys");
     EXPECT_GT(pushed, 0);
     EXPECT_LE(pushed, 7 * pushes) << "six words, and what pads";
-    EXPECT_EQ(counter(rows, 0, "client.bytes_out"), pushed * (8 + 8 * 4) + pushes * (kRest + keys * kPortions)) << how;
+    EXPECT_EQ(counter(rows, 0, "client.bytes_out"),
+              pushed * (8 + 8 * 4) + pushes * (kRest + keys * kPortions) + counter(rows, 0, "rows_fetched") * 8)
+        << how << ": rows with their numbers, both ways";
+    // The other way: what the portion reads, each row once; the first fetch is of the whole table.
+    const double fetched = counter(rows, 0, "rows_fetched"), fetches = counter(rows, 0, "fetches");
+    EXPECT_GT(fetched, 0) << how;
+    EXPECT_LE(fetched, 7 * fetches) << how;
+    EXPECT_EQ(counter(rows, 0, "client.bytes_in"), kTable + fetched * 8 * 4 + fetches * kRest) << how;
+    EXPECT_EQ(counter(dense, 0, "rows_fetched"), 0) << how;
+    EXPECT_EQ(counter(dense, 0, "client.bytes_in"), fetches * (kTable + kRest)) << how << ", control";
     EXPECT_EQ(counter(dense, 0, "rows_pushed"), 0);
     EXPECT_EQ(counter(dense, 0, "client.bytes_out"), pushes * (kTable + kRest + keys * kPortions)) << how;
   }
@@ -182,7 +218,7 @@ TEST_F(ServersJob, TellsStalenessGapQueueAndBytesWhileItRuns) {
     ++records;
     const auto& now = event.at("servers");
     for (const char* what : {"staleness", "staleness_largest", "gap", "gap_largest", "queue", "queue_largest",
-                             "wait_seconds", "megabytes_out"})
+                             "wait_seconds", "megabytes_out", "queue_of/0", "queue_of/1"})
       EXPECT_TRUE(now.contains(what)) << what;
     in += now.at("megabytes_in").get<double>();
     updates += now.at("updates").get<double>();

@@ -227,6 +227,26 @@ TEST(PsCodedPush, OfLinesCodesWholeLinesAlone) {
   EXPECT_GT(table.keys_of(0).size(), 1U) << "control: it is cut";
 }
 
+// Codecs are for f32: weights of f64 travel as they are, and a server refuses a coded gradient of one.
+TEST(PsCodedPush, OfF64IsNone) {
+  const std::vector<ServedTensor> both{{.name = "single", .type = {DType::f32, {24, 70}}},
+                                       {.name = "double", .type = {DType::f64, {24, 70}}}};
+  for (const char* text : {"bf16", "one_bit", "{name: top_k, share: 0.1}", "{name: threshold, threshold: 0.1}"}) {
+    const KeyTable table(both, 1);
+    const CodedPushes pushes(push_codec(text), table);
+    EXPECT_TRUE(pushes.codes(table.keys_of(0)[0])) << text;
+    EXPECT_FALSE(pushes.codes(table.keys_of(1)[0])) << text;
+    const PushCodec codec = push_codec(text);
+    const Key key = table.keys_of(1)[0];
+    const Tensor some = zeros({24 * 70});
+    const Bytes sent[] = {share(some)};
+    const auto refused =
+        codec.decode({.verb = Verb::push, .key = key.id, .form = codec.form()}, both[1], table.type_of(key), sent);
+    ASSERT_FALSE(refused.ok()) << text;
+    EXPECT_NE(refused.error().find("as they are, got a coded gradient"), std::string::npos) << refused.error();
+  }
+}
+
 TEST(PsCodedPush, RefusesCodecsThatServersCannotDecode) {
   EXPECT_THROW(push_codec("power_sgd"), Error);
   EXPECT_TRUE(can_be_pushed(CodecChoice::parse("none")));

@@ -1,6 +1,7 @@
 #include "starling/cli/bench/bench_net.h"
 
 #include "starling/autograd/autograd.h"
+#include "starling/base/config/config.h"
 #include "starling/base/error.h"
 #include "starling/cli/cli.h"
 #include "starling/data/formats/safetensors.h"
@@ -17,7 +18,12 @@ const optim::SgdOptions kSgd{.lr = 0.01, .momentum = 0.9};
 constexpr std::int64_t kSeed = 1;
 
 zoo::Recipe find_recipe(const BenchOptions& options) {
-  return as_usage([&] { return zoo::nets().bench(options.net); }).net.make();
+  return as_usage([&] {
+    zoo::Net net = zoo::nets().bench(options.net).net;
+    if (!options.set.empty())
+      net.options = net.kind->read(ConfigNode::parse(net.json().dump(), "bench", options.set), {});
+    return net.make();
+  });
 }
 
 std::shared_ptr<nn::Module> make_net(const zoo::Recipe& recipe, const BenchOptions& options) {

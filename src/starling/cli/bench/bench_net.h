@@ -18,8 +18,9 @@ namespace starling::cli {
 
 struct BenchOptions {
   std::string net;
-  std::int64_t batch = 0;  // 0: the benchmark's default
-  int threads = 0;         // 0: all cores
+  std::vector<std::string> set;  // options of the network in place of the benchmark's, "sparse=true"
+  std::int64_t batch = 0;        // 0: the benchmark's default
+  int threads = 0;               // 0: all cores
   std::string device = "cpu";
   std::string dtype = "f32";
   std::string precision = "f32";  // of products and convolutions, as train.precision of a job

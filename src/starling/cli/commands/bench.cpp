@@ -322,6 +322,8 @@ void register_command_bench(cli::Commands& into) {
       ->capture_default_str();
   app.add_option("--codec", o.ranks.codec, "Wire form of gradients between ranks: fp16, one_bit, {name: top_k, ...}")
       ->capture_default_str();
+  app.add_option("--set", o.set, "Sets an option of the network, sparse=true (starling zoo NET has them)")
+      ->allow_extra_args(false);
   app.add_flag("--on-request", o.on_request, "Reads numbers of steps, a line each, and answers each with its time");
   app.add_option("--export", o.export_file, "Writes parameters and batch to this safetensors file")->excludes(explain);
   auto* import = app.add_option("--import", o.import_file, "Reads parameters and batch from such a file");

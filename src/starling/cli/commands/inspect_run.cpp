@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <filesystem>
@@ -61,9 +62,34 @@ void print_servers(const nlohmann::ordered_json& counters) {
       told.emplace_back(name.substr(kServers.size()), value.get<double>());
   }
   std::string text;
-  for (const auto& [tag, value] : train::server_scalars({}, told))
-    text += fmt::format("{}{} {:.4g}", text.empty() ? "" : ", ", tag.substr(tag.find('/') + 1), value);
+  for (const auto& [tag, value] : train::server_scalars({}, told)) {
+    if (!tag.starts_with("codec/"))
+      text += fmt::format("{}{} {:.4g}", text.empty() ? "" : ", ", tag.substr(tag.find('/') + 1), value);
+  }
   if (!text.empty()) print_line("servers", text);
+}
+
+// The gradients that a rank has coded, weight by weight.
+void print_codecs(const nlohmann::ordered_json& counters) {
+  dist::ps::Counters told;
+  for (const auto& [name, value] : counters.items()) {
+    if (value.is_number()) told.emplace_back(name, value.get<double>());
+  }
+  const auto all = train::traffic_scalars({}, told);
+  for (std::size_t i = 0; i + 2 < all.size(); i += 3) {  // three of each weight
+    const std::string& tag = all[i].tag;
+    const std::size_t first = tag.find('/');
+    print_line("codec", fmt::format("{}: {:.4g} MB before, {:.4g} MB after, error {:.3g}",
+                                    tag.substr(first + 1, tag.rfind('/') - first - 1), all[i].value, all[i + 1].value,
+                                    all[i + 2].value));
+  }
+}
+
+// Counter of a single weight, which print_codecs() tells.
+bool is_of_weight(const std::string& counter) {
+  const auto names = {"decoded_bytes.", "coded_bytes.", "codec_error."};
+  const std::string name = counter.starts_with(kServers) ? counter.substr(kServers.size()) : counter;
+  return std::any_of(names.begin(), names.end(), [&](const char* one) { return name.starts_with(one); });
 }
 
 // One line per rank, its waits by operation and its strategy's counters.
@@ -84,8 +110,10 @@ void print_ranks(const nlohmann::ordered_json& ranks) {
             rank.at("received").get<double>() / 1e6));
     std::string counters;
     print_servers(rank.at("counters"));
+    print_codecs(rank.at("counters"));
     for (const auto& [name, value] : rank.at("counters").items())
-      if (!is_bar(name)) counters += fmt::format("{}{} {}", counters.empty() ? "" : ", ", name, shown(value));
+      if (!is_bar(name) && !is_of_weight(name))
+        counters += fmt::format("{}{} {}", counters.empty() ? "" : ", ", name, shown(value));
     if (!counters.empty()) print_line("", counters);
   }
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -39,6 +40,7 @@ struct CodedTensor {
   const float* x = nullptr;
   float* y = nullptr;
   std::span<float* const> states{};
+  double* coded = nullptr;  // where reduce() tells the bytes of this gradient's wire form, among several ranks
 };
 
 // A gradient that is a product δᵀ·a of a dense layer: each rank has `rows` rows of δ, [rows, outputs], and of a,
@@ -54,6 +56,18 @@ struct WorldCosts {
   double byte_seconds = 0;     // of a byte that a rank sends
   double message_seconds = 0;  // of a message of no bytes
   double flop_seconds = 0;     // of an operation of a product, the mean over ranks; 0: not measured
+  double half_seconds = 0;     // of coding a value in 16 bits and decoding it, the mean over ranks
+  double bit_seconds = 0;      // the same of one bit
+};
+
+// Forms that a codec may choose from, gradient by gradient.
+enum class GradientForm : std::uint8_t { dense, bf16, one_bit, factors };
+std::string_view name(GradientForm form);
+
+// Facts of a gradient that a choice of its form reads.
+struct GradientFacts {
+  CodedShape shape{};
+  std::optional<FactorShape> factors{};  // if the gradient is such a product
 };
 
 // Wire form of one worker's gradient towards a parameter server, which decodes every push by itself, without ranks.
@@ -90,8 +104,20 @@ class Codec {
   virtual bool by_factors([[maybe_unused]] const FactorShape& shape, [[maybe_unused]] const WorldCosts& costs) const {
     return false;
   }
-  virtual bool needs_costs() const { return false; }   // by_factors() reads the costs
+  virtual bool needs_costs() const { return false; }   // by_factors() and choose() read the costs
   virtual bool only_factors() const { return false; }  // other gradients travel as they are, not by reduce()
+
+  // The form of a gradient, for codecs that choose one; those of `without` are not to be had. nullopt: this codec has
+  // one form for all.
+  virtual std::optional<GradientForm> choose([[maybe_unused]] const GradientFacts& facts,
+                                             [[maybe_unused]] const WorldCosts& costs,
+                                             [[maybe_unused]] std::span<const GradientForm> without) const {
+    return std::nullopt;
+  }
+  // Steps between two choices, of codecs that choose while training goes on; 0: they choose once.
+  virtual std::int64_t choose_every() const { return 0; }
+  // Largest compression error (norm of what is kept as a share of the gradient's) at which one_bit is still to be had.
+  virtual double most_error() const { return 0; }
 
   // Wire form towards parameter servers, which lives as long as the codec; null: it has none.
   virtual const PushCoder* push_coder() const { return nullptr; }

@@ -30,4 +30,11 @@ ExchangeCost dense_cost(const FactorShape& shape, int ranks);
 // Factors: rows·(P-1)·(M+N) words, and the products of the other ranks' rows.
 ExchangeCost factors_cost(const FactorShape& shape, int ranks);
 
+// Seconds that the exchange of a gradient takes by a form: bytes, messages, arithmetic and coding. Infinite for factors
+// of what is no product.
+double exchange_seconds(GradientForm form, const GradientFacts& facts, const WorldCosts& costs);
+// The form of fewest seconds; earlier ones of the list come first. bf16 and one_bit, which lose something, have to save
+// a tenth of the time of an exact form.
+GradientForm cheapest_form(std::span<const GradientForm> forms, const GradientFacts& facts, const WorldCosts& costs);
+
 }  // namespace starling::dist

@@ -71,6 +71,7 @@ struct Client::State {
           who(), keys.servers(), options.servers.size());
     most = most_bytes(keys);
     seen.assign(keys.keys().size(), -1);
+    read = seen;
     for (std::size_t i = 0; i < options.servers.size(); ++i) {
       Link link{.info = options.servers[i], .name = options.servers[i].name};
       if (link.name.empty()) link.name = fmt::format("server {}", i);
@@ -251,7 +252,7 @@ struct Client::State {
                        const Bytes& values) const {
     Message message{{.verb = verb,
                      .clock = push.clock,
-                     .version = seen[key.id],
+                     .version = verb == Verb::push_pull ? seen[key.id] : read[key.id],
                      .weight = push.weight,
                      .lr = push.lr,
                      .slot = push.portions.empty() ? 0 : kOfPortions},
@@ -346,7 +347,7 @@ struct Client::State {
             "[{}] expected {} bytes of '{}' from its server, got {}", who(), keys.bytes(key),
             keys.tensors()[key.tensor].name, payload_bytes(answer));
       copy_bytes(const_cast<std::byte*>(place.data) + offset(key), answer.parts[0].data, answer.parts[0].size);
-      seen[key.id] = answer.header.version;
+      seen[key.id] = read[key.id] = answer.header.version;
     };
   }
 
@@ -357,17 +358,22 @@ struct Client::State {
     Shape shape = keys.tensors()[tensor].type.shape;
     shape[0] = rows.numel();
     Tensor result = empty(shape, keys.tensors()[tensor].type.dtype);
-    const auto ticket = for_keys(
-        tensor,
-        [&](const Message& answer) {
-          const Key& key = keys.keys().at(answer.header.key);
-          check(answer.parts.size() == 1 && routes.place(key, answer.parts[0], result),
-                "[{}] expected as many rows of '{}' as were asked for, got {} bytes", who(),
-                keys.tensors()[tensor].name, payload_bytes(answer));
-        },
-        [&](const Key& key) {
-          return Message{{.verb = Verb::pull_rows, .clock = clock}, {routes.rows(key)}};
-        });
+    const Ticket ticket = ++tickets;
+    const Answered answered = [&](const Message& answer) {
+      const Key& key = keys.keys().at(answer.header.key);
+      check(answer.parts.size() == 1 && routes.place(key, answer.parts[0], result),
+            "[{}] expected as many rows of '{}' as were asked for, got {} bytes", who(),
+            keys.tensors()[key.tensor].name, payload_bytes(answer));
+      seen[key.id] = -1;  // other rows are older
+      read[key.id] = answer.header.version;
+    };
+    for (const Key& key : keys.keys_of(tensor)) {
+      const Bytes numbers = routes.rows(key);
+      if (numbers.size == 0) continue;
+      send(static_cast<std::size_t>(key.server),
+           {{.verb = Verb::pull_rows, .priority = priority_of(tensor), .key = key.id, .clock = clock}, {numbers}},
+           ticket, answered);
+    }
     wait(ticket);
     return result;
   }
@@ -402,7 +408,8 @@ struct Client::State {
   std::map<std::uint64_t, Open> open;     // by number
   std::map<Ticket, std::size_t> pending;  // requests that a ticket waits for
   std::map<Ticket, std::string> refused;  // the first refusal, until somebody waits for the ticket
-  std::vector<std::int64_t> seen;         // by key: version read last
+  std::vector<std::int64_t> seen;         // by key: version of all of it that this worker has
+  std::vector<std::int64_t> read;         // by key: version read last, of all of it or of rows
   std::uint64_t number = 0;
   Ticket tickets = 0;
   SteadyClock::time_point pumped = SteadyClock::now();
@@ -454,6 +461,12 @@ Client::Ticket Client::push_pull(std::size_t tensor, const Tensor& gradient, con
                                  const PushOptions& options) {
   state_->expect_type("tensor", tensor, into);
   return state_->push(tensor, gradient, options, Verb::push_pull, state_->into(into));
+}
+
+void Client::tell_errors(const std::vector<double>& errors) {
+  const auto copy = std::make_shared<const std::vector<double>>(errors);
+  const Bytes bytes{copy, reinterpret_cast<const std::byte*>(copy->data()), copy->size() * sizeof(double)};
+  state_->send(0, {{.verb = Verb::errors, .priority = kLast}, {bytes}}, ++state_->tickets, {});
 }
 
 void Client::tick(std::int64_t clock) { state_->broadcast({.verb = Verb::tick, .priority = kLast, .clock = clock}); }
@@ -572,16 +585,40 @@ Client::Ticket Client::push_portion(int vector, std::int64_t portion, std::size_
   });
 }
 
+namespace {
+
+// Rounds of one server's loop, the requests that it found in them, and the most.
+void add_queue(const nlohmann::json& counters, std::size_t server, std::map<std::string, double>& to) {
+  constexpr std::string_view kQueue = "queue.";
+  const std::string of = fmt::format("queue_of.{}.", server);
+  for (const auto& [name, value] : counters.items()) {
+    if (!name.starts_with(kQueue)) continue;
+    const std::string bar = name.substr(kQueue.size());
+    if (bar == "largest") {
+      to[of + bar] = value.get<double>();
+      continue;
+    }
+    to[of + "rounds"] += value.get<double>();
+    to[of + "requests"] += value.get<double>() * std::stod(bar);
+  }
+}
+
+}  // namespace
+
 Counters Client::server_counters() {
   std::map<std::string, double> sums;
-  wait(state_->broadcast({.verb = Verb::stats, .priority = kLast}, [&](const Message& answer) {
-    if (answer.parts.empty()) return;
-    const auto all = nlohmann::json::parse(text_of(answer.parts[0]));
-    for (const auto& [name, value] : all.items()) {
-      double& sum = sums[name];
-      sum = name.ends_with(".largest") ? std::max(sum, value.get<double>()) : sum + value.get<double>();
-    }
-  }));
+  const Ticket ticket = ++state_->tickets;
+  for (std::size_t s = 0; s < state_->links.size(); ++s)
+    state_->send(s, {{.verb = Verb::stats, .priority = kLast}, {}}, ticket, [&sums, s](const Message& answer) {
+      if (answer.parts.empty()) return;
+      const auto all = nlohmann::json::parse(text_of(answer.parts[0]));
+      for (const auto& [name, value] : all.items()) {
+        double& sum = sums[name];
+        sum = name.ends_with(".largest") ? std::max(sum, value.get<double>()) : sum + value.get<double>();
+      }
+      add_queue(all, s, sums);
+    });
+  wait(ticket);
   return {sums.begin(), sums.end()};
 }
 

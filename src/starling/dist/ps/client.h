@@ -78,6 +78,8 @@ class Client {
   Ticket pull(std::size_t tensor, const Tensor& into, std::int64_t clock = 0);
   // Push of options.clock, then a pull of the clock after it, in one message each way.
   Ticket push_pull(std::size_t tensor, const Tensor& gradient, const Tensor& into, const PushOptions& options = {});
+  // Tells the first server the compression errors of this worker's pushes so far, one for each tensor, for counters.
+  void tell_errors(const std::vector<double>& errors);
   // Tells the servers that this worker pushes nothing more for a clock; not needed for tensors that it pushed.
   void tick(std::int64_t clock);
 
@@ -118,9 +120,11 @@ class Client {
   // its first one: results of a portion that several workers computed count once, and late ones not at all.
   Ticket push_portion(int vector, std::int64_t portion, std::size_t tensor, const Tensor& gradient, double weight = 1);
 
-  Counters server_counters();  // sums over servers; "…largest" are largest ones. Blocks
-  Counters counters() const;   // of this client: requests, bytes, repeats, fail-overs, seconds waited
-  void stop_servers();         // ends their loops. Blocks
+  // Sums over servers; "…largest" are largest ones. The queue of each server as "queue_of.<server>.rounds", ".requests"
+  // and ".largest". Blocks.
+  Counters server_counters();
+  Counters counters() const;  // of this client: requests, bytes, repeats, fail-overs, seconds waited
+  void stop_servers();        // ends their loops. Blocks
 
  private:
   struct State;

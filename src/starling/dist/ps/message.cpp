@@ -46,10 +46,10 @@ Bytes share(const Tensor& contiguous) {
 std::string_view text_of(const Bytes& bytes) { return {reinterpret_cast<const char*>(bytes.data), bytes.size}; }
 
 std::string_view name(Verb verb) {
-  static constexpr std::string_view names[] = {"hello",   "put",     "push",      "pull",     "push_pull", "pull_rows",
-                                               "tick",    "retire",  "ping",      "manifest", "get_state", "put_state",
-                                               "stats",   "vectors", "promote",   "norms",    "chain",     "stop",
-                                               "control", "done",    "unchanged", "refused"};
+  static constexpr std::string_view names[] = {"hello",  "put",     "push",    "pull",      "push_pull", "pull_rows",
+                                               "tick",   "retire",  "ping",    "manifest",  "get_state", "put_state",
+                                               "stats",  "vectors", "promote", "norms",     "chain",     "stop",
+                                               "errors", "control", "done",    "unchanged", "refused"};
   return names[static_cast<std::size_t>(verb)];
 }
 

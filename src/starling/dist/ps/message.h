@@ -47,6 +47,7 @@ enum class Verb : std::uint8_t {
   norms,      // server to server: sums of squares of its piece of a tensor (norm_exchange.h); no answer
   chain,      // primary to backup: a request to repeat, its header in the first part
   stop,       // end the server's loop
+  errors,     // compression errors of the worker's pushes so far; parts: f64 for each tensor
   control,    // no request to a server: between the parts of a job that share the wire
   done,       // answer
   unchanged,  // answer to a pull: the worker has the newest version

@@ -41,7 +41,11 @@ bool is_state_of(const std::string& name, const std::string& parameter) { return
 
 ServedKeys::ServedKeys(KeyTable table, int server, const optim::OptimizerMaker& optimizer, const ClockOptions& clock,
                        PushCodec codec)
-    : table_(std::move(table)), server_(server), clock_(clock), codec_(std::move(codec)) {
+    : table_(std::move(table)),
+      server_(server),
+      clock_(clock),
+      codec_(std::move(codec)),
+      coded_bytes_(table_.tensors().size()) {
   check(server >= 0 && server < table_.servers(), "[ps] expected a server in [0, {}), got {}", table_.servers(),
         server);
   for (const Key& key : table_.held_by(server)) {
@@ -158,7 +162,7 @@ Result<void> ServedKeys::push(Entry& entry, const Header& header, std::span<cons
     return failure("expected a vector in [0, {}), got {}", kMostVectors, header.slot);
   last = header.number;
   ++pushes_;
-  if (header.form != kPlain) count_coded(parts, push->values);
+  if (header.form != kPlain) count_coded(entry, parts, push->values);
   if (header.slot > 0 && !of_portions) return add_portion(entry, *push, header);
   // A dropped push was still this clock's push.
   make(entry, takes_portions(entry, portions) ? entry.gate.push(std::move(*push))
@@ -186,10 +190,23 @@ Result<Push> ServedKeys::read_push(const Entry& entry, const Header& header, std
   return push;
 }
 
-void ServedKeys::count_coded(std::span<const Bytes> parts, const Bytes& values) {
+void ServedKeys::count_coded(const Entry& entry, std::span<const Bytes> parts, const Bytes& values) {
   ++coded_;
-  for (const Bytes& part : parts) coded_bytes_ += static_cast<double>(part.size);
-  decoded_bytes_ += static_cast<double>(values.size);
+  Coded& own = coded_bytes_[entry.key.tensor];
+  for (const Bytes& part : parts) own.after += static_cast<double>(part.size);
+  own.before += static_cast<double>(values.size);
+}
+
+Result<void> ServedKeys::hear_errors(const Header& header, std::span<const Bytes> parts) {
+  if (auto known = expect_worker(header); !known) return known;
+  std::vector<double> errors(table_.tensors().size());
+  if (part(parts, 0).size != errors.size() * sizeof(double))
+    return failure("expected {} compression errors, got {} bytes", errors.size(), part(parts, 0).size);
+  copy_bytes(errors.data(), part(parts, 0).data, errors.size() * sizeof(double));
+  if (!std::ranges::all_of(errors, [](double one) { return std::isfinite(one) && one >= 0; }))
+    return failure("expected compression errors of at least 0, got others");
+  errors_[header.worker] = std::move(errors);
+  return {};
 }
 
 // Each portion counts once for a key, whoever made it and however often. A worker that was taken for lost may push
@@ -384,9 +401,23 @@ Counters ServedKeys::counters() const {
                {"keys", static_cast<double>(entries_.size())},
                {"portions", static_cast<double>(portions_)},
                {"repeated_portions", static_cast<double>(repeated_portions_)},
-               {"coded", static_cast<double>(coded_)},
-               {"coded_bytes", coded_bytes_},
-               {"decoded_bytes", decoded_bytes_}};
+               {"coded", static_cast<double>(coded_)}};
+  double after = 0, before = 0;
+  for (std::size_t t = 0; t < coded_bytes_.size(); ++t) {
+    const auto& [tensor_after, tensor_before] = coded_bytes_[t];
+    if (tensor_before == 0) continue;
+    after += tensor_after;
+    before += tensor_before;
+    all.emplace_back("coded_bytes." + table_.tensors()[t].name, tensor_after);
+    all.emplace_back("decoded_bytes." + table_.tensors()[t].name, tensor_before);
+  }
+  all.emplace_back("coded_bytes", after);
+  all.emplace_back("decoded_bytes", before);
+  for (std::size_t t = 0; !errors_.empty() && t < coded_bytes_.size(); ++t) {
+    double sum = 0;
+    for (const auto& [worker, errors] : errors_) sum += errors[t];
+    if (sum > 0) all.emplace_back("codec_error." + table_.tensors()[t].name, sum / static_cast<double>(errors_.size()));
+  }
   staleness_.append_to(all, "staleness");
   gap_.append_to(all, "gap");
   return all;

@@ -45,6 +45,9 @@ class ServedKeys {
   nlohmann::json manifest() const;  // list of {key, slot, name, dtype, shape}; shape is that of the piece
   Result<Message> get_state(const Header& header) const;
 
+  // Compression errors of a worker's pushes so far, one for each tensor of the table. Failure: others.
+  Result<void> hear_errors(const Header& header, std::span<const Bytes> parts);
+
   Counters counters() const;
 
  private:
@@ -62,7 +65,7 @@ class ServedKeys {
   Result<void> expect_worker(const Header& header) const;
   Result<void> push(Entry& entry, const Header& header, std::span<const Bytes> parts);
   Result<Push> read_push(const Entry& entry, const Header& header, std::span<const Bytes> parts) const;
-  void count_coded(std::span<const Bytes> parts, const Bytes& values);
+  void count_coded(const Entry& entry, std::span<const Bytes> parts, const Bytes& values);
   bool takes_portions(Entry& entry, const Bytes& portions);
   Result<void> add_portion(Entry& entry, const Push& push, const Header& header);
   Result<void> put(Entry& entry, std::span<const Bytes> parts);
@@ -84,7 +87,11 @@ class ServedKeys {
   std::vector<std::pair<int, Header>> norms_;
   std::map<std::uint32_t, std::uint64_t> commands_;  // by sender: number of its newest command
   std::int64_t portions_ = 0, repeated_portions_ = 0, coded_ = 0;
-  double coded_bytes_ = 0, decoded_bytes_ = 0;
+  struct Coded {
+    double after = 0, before = 0;  // bytes of forms, and of gradients
+  };
+  std::vector<Coded> coded_bytes_;                       // by tensor
+  std::map<std::uint32_t, std::vector<double>> errors_;  // by worker: what it told last, by tensor
 };
 
 }  // namespace starling::dist::ps

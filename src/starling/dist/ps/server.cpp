@@ -153,6 +153,10 @@ struct Server::State {
       for (const auto& [name, value] : counters()) all[name] = value;
       return answer(request, {bytes_of_text(all.dump())});
     }
+    if (header.verb == Verb::errors) {
+      const auto heard = served.hear_errors(header, request.message.parts);
+      return heard ? answer(request, {}) : refuse(request, heard.error());
+    }
     if (header.verb != Verb::get_state) return refuse(request, "expected a request");
     auto found = served.get_state(header);
     if (!found) return refuse(request, found.error());

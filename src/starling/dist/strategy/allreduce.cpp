@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <thread>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "starling/dist/mesh/layout_mistakes.h"
 #include "starling/dist/strategy/programs/rank_program.h"
 #include "starling/dist/strategy/programs/sharded_program.h"
+#include "starling/dist/strategy/traffic_counters.h"
 #include "starling/graph/dependencies.h"
 #include "starling/tensor/allocator.h"
 #include "starling/tensor/bytes.h"
@@ -51,6 +53,36 @@ class AllReduceProgram final : public runtime::Program {
   std::shared_ptr<Comm> comm_;
   dist::RankProgram part_;
   std::vector<NamedTensor> unlooked_;
+};
+
+// Program that is built anew where the forms of its gradients have changed, by all ranks before the same step.
+class RebuiltProgram final : public runtime::Program {
+ public:
+  using Make = std::function<std::unique_ptr<runtime::Program>()>;
+  RebuiltProgram(const dist::CodedGradients& coded, Make make)
+      : coded_(coded), make_(std::move(make)), version_(coded.version()), program_(make_()) {}
+
+  void run(std::span<const Tensor> inputs, std::span<const Tensor> outputs) override {
+    if (std::exchange(version_, coded_.version()) != coded_.version()) {
+      program_.reset();
+      program_ = make_();
+      program_->set_profiler(profiler_);
+    }
+    program_->run(inputs, outputs);
+  }
+  const graph::Graph& graph() const override { return program_->graph(); }
+  std::string explain() const override { return program_->explain(); }
+  void set_profiler(Profiler* profiler) override { program_->set_profiler(profiler_ = profiler); }
+  std::size_t memory_bytes() const override { return program_->memory_bytes(); }
+  std::vector<graph::PassReport> reports() const override { return program_->reports(); }
+  std::vector<TensorType> output_types() const override { return program_->output_types(); }
+
+ private:
+  const dist::CodedGradients& coded_;
+  Make make_;
+  std::int64_t version_;
+  std::unique_ptr<runtime::Program> program_;
+  Profiler* profiler_ = nullptr;
 };
 
 std::vector<NamedTensor> variables_of(const graph::Graph& graph, const Container& container) {
@@ -183,6 +215,13 @@ graph::ProgramOptions AllReduce::program_options(graph::ProgramOptions program) 
 
 std::unique_ptr<runtime::Program> AllReduce::build(const graph::Graph& traced, const Container& given,
                                                    const runtime::BuildOptions& options, bool local_gradients) {
+  if (!coded_.chooses_again()) return build_once(traced, given, options, local_gradients);
+  return std::make_unique<RebuiltProgram>(coded_,
+                                          [=, this] { return build_once(traced, given, options, local_gradients); });
+}
+
+std::unique_ptr<runtime::Program> AllReduce::build_once(const graph::Graph& traced, const Container& given,
+                                                        const runtime::BuildOptions& options, bool local_gradients) {
   graph::Graph global = traced;
   Container container = given;
   slots_.share(global, container, sharded_,
@@ -257,6 +296,10 @@ void AllReduce::unshow() {
 void AllReduce::after_update(std::int64_t /*step*/, double weight) {
   ++steps_;
   samples_ += weight;
+  double waited = 0;
+  for (int op = 0; coded_.chooses_again() && op < kCommOpCount; ++op)
+    waited += static_cast<double>(exchanged(static_cast<CommOp>(op)).wait_ns) / 1e9;
+  coded_.after_step(waited);
 }
 
 dist::OpCounters AllReduce::exchanged(CommOp op) const {
@@ -278,14 +321,16 @@ std::vector<dist::LawCounter> AllReduce::counters() const {
   const auto stored = [&](const std::vector<NamedTensor>& tensors) {
     return static_cast<double>(dist::stored_bytes(tensors, sharded_));
   };
-  return {{"steps", static_cast<double>(steps_)},
-          {"samples", samples_},
-          {"reductions", static_cast<double>(calls)},
-          {"reduced_bytes_sent", static_cast<double>(bytes)},
-          {"sent_by_factors", static_cast<double>(coded_.by_factors())},
-          {"weight_bytes", stored(state_.weights)},
-          {"gradient_bytes", stored(slots_.tensors())},
-          {"optimizer_bytes", stored(state_.optimizer)}};
+  std::vector<dist::LawCounter> all{{"steps", static_cast<double>(steps_)},
+                                    {"samples", samples_},
+                                    {"reductions", static_cast<double>(calls)},
+                                    {"reduced_bytes_sent", static_cast<double>(bytes)},
+                                    {"sent_by_factors", static_cast<double>(coded_.by_factors())},
+                                    {"weight_bytes", stored(state_.weights)},
+                                    {"gradient_bytes", stored(slots_.tensors())},
+                                    {"optimizer_bytes", stored(state_.optimizer)}};
+  dist::add_traffic(coded_.traffic(), all);
+  return all;
 }
 
 }  // namespace starling

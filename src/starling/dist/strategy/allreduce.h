@@ -73,6 +73,7 @@ class AllReduce final : public dist::RankStrategy {
   // State of the codec; resumed with another number of ranks, all of it together is handed out in equal shares.
   std::vector<NamedTensor> tensors() const override { return coded_.tensors(); }
   bool sums_over_ranks(const std::string& tensor) const override { return coded_.is_part(tensor); }
+  void restored(std::int64_t /*step*/) override { coded_.restored(); }
   void regrouped() override { coded_.share_out(); }
   void after_update(std::int64_t step, double weight) override;
   std::vector<dist::LawCounter> counters() const override;
@@ -87,6 +88,8 @@ class AllReduce final : public dist::RankStrategy {
  private:
   std::unique_ptr<runtime::Program> build(const graph::Graph& global, const Container& container,
                                           const runtime::BuildOptions& options, bool local_gradients);
+  std::unique_ptr<runtime::Program> build_once(const graph::Graph& global, const Container& container,
+                                               const runtime::BuildOptions& options, bool local_gradients);
   graph::ProgramOptions program_options(graph::ProgramOptions program) const;
   // Ranks that split the rows.
   const std::shared_ptr<Comm>& shared_data() const { return mesh_ ? mesh_->share(dist::kDataAxis) : shared_comm(); }

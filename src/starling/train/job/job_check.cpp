@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "starling/base/error.h"
+#include "starling/train/job/job_codec.h"
 #include "starling/train/job/job_error.h"
 #include "starling/train/job/job_layout.h"
 #include "starling/train/job/job_procedure.h"
@@ -98,6 +99,9 @@ JobCheck check_job(const Job& job) {
   if (findings.attempt("model", [&] { check.shapes = trace_shapes(prepared); })) {
     check.notes = procedure_notes(prepared);
     findings.attempt("train.metrics", [&] { expect_metrics(prepared, check.shapes); });
+    const bool fits = findings.attempt("distribute", [&] { check_patterns(prepared); });
+    for (std::string& note : fits ? codec_notes(prepared) : std::vector<std::string>())
+      check.notes.push_back(std::move(note));
   }
   findings.attempt("distribute.layout", [&] {
     check_layout(prepared);

@@ -16,6 +16,7 @@
 #include "starling/tensor/out_of_memory.h"
 #include "starling/train/callbacks/checkpoints.h"
 #include "starling/train/callbacks/ready_made.h"
+#include "starling/train/job/job_codec.h"
 #include "starling/train/job/job_error.h"
 #include "starling/train/job/job_layout.h"
 #include "starling/train/job/job_procedure.h"
@@ -186,6 +187,7 @@ void add_callbacks(Trainer& trainer, const PreparedJob& prepared, const TrainOpt
   const TrainJob& job = prepared.job.train;
   std::vector<std::string> notes = prepared.data.splits.notes;
   for (auto& note : procedure_notes(prepared)) notes.push_back(std::move(note));
+  for (auto& note : codec_notes(prepared)) notes.push_back(std::move(note));
   trainer.add(std::make_shared<JobFile>(prepared.job, std::move(notes)));
   if (prepared.job.pretrain.kind) trainer.add(std::make_shared<Pretrain>(prepared, options.stop));
   if (job.average) {

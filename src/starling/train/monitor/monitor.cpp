@@ -1,11 +1,13 @@
 #include "starling/train/monitor/monitor.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <map>
 #include <optional>
 
 #include "starling/base/version.h"
@@ -50,6 +52,17 @@ std::string tag_name(const std::string& metric) {
   const std::string name = log_name(metric);
   if (name.starts_with("test_")) return "test/" + name.substr(5);
   return name.starts_with("valid_") ? "valid/" + name.substr(6) : "test/" + name;
+}
+
+// Adds a scalar to a record under its tag: "servers/queue" as servers.queue, "codec/fc.weight/error" as
+// codec."fc.weight".error.
+void tell_scalar(ordered_json& values, const std::string& tag, double value) {
+  const std::size_t first = tag.find('/'), last = tag.rfind('/');
+  ordered_json& group = values[tag.substr(0, first)];
+  if (tag.starts_with("codec/"))
+    group[tag.substr(first + 1, last - first - 1)][tag.substr(last + 1)] = value;
+  else
+    group[tag.substr(first + 1)] = value;
 }
 
 // Accumulated values of the steps since the last record.
@@ -115,6 +128,8 @@ class Monitor final : public Callback {
   void write_window(Run& run);
   void add_ranks(Run& run, ordered_json& values, std::vector<train::Scalar>& scalars);
   void add_servers(Run& run, ordered_json& values, std::vector<train::Scalar>& scalars);
+  void add_codecs(Run& run, ordered_json& values, std::vector<train::Scalar>& scalars);
+  void tell_forms(Run& run, std::map<std::string, std::string> forms);
   void write_event(Run* run, const char* kind, const ordered_json& values);
   void write_scalars(Run& run, const std::vector<train::Scalar>& scalars);
   void end_files(Run* run, train::SessionEnd end);
@@ -129,12 +144,14 @@ class Monitor final : public Callback {
   std::optional<train::JsonLog> log_;
   std::optional<train::StepDetails> details_;
   Window window_;
-  ordered_json when_;             // step, epoch and seconds of the last event
-  bool running_ = false;          // files are open
-  bool asks_ = false;             // requests step details, equal on all ranks since they share a program
-  std::vector<RankStats> ranks_;  // statistics at the last record
-  dist::ps::Counters servers_;    // counters then
-  bool first_step_ = false;       // the first step of a new run is still to come
+  ordered_json when_;                         // step, epoch and seconds of the last event
+  bool running_ = false;                      // files are open
+  bool asks_ = false;                         // requests step details, equal on all ranks since they share a program
+  std::vector<RankStats> ranks_;              // statistics at the last record
+  dist::ps::Counters servers_;                // counters then
+  dist::ps::Counters strategy_;               // of this rank's strategy
+  std::map<std::string, std::string> forms_;  // of gradients, as told
+  bool first_step_ = false;                   // the first step of a new run is still to come
   bool graph_shown_ = false;
   bool told_ = false;  // a failed write was reported
 };
@@ -149,6 +166,8 @@ void Monitor::begin(Run& run) {
   asks_ = !folder.empty() && options_.tensorboard && train::has_event_writer();
   ranks_.clear();
   servers_.clear();
+  strategy_.clear();
+  forms_.clear();
   if (folder.empty()) return;
   const auto hosts = run.link() != nullptr ? run.link()->gather(own_host()) : std::vector{own_host()};
   if (run.plan().rank != 0) return;
@@ -253,6 +272,7 @@ void Monitor::write_window(Run& run) {
   if (window_.skipped > 0) values["skipped"] = window_.skipped;
   add_ranks(run, values, scalars);
   add_servers(run, values, scalars);
+  add_codecs(run, values, scalars);
   write_event(&run, "train", values);
   write_scalars(run, scalars);
   window_ = {};
@@ -287,9 +307,39 @@ void Monitor::add_servers(Run& run, ordered_json& values, std::vector<train::Sca
   const auto since = train::server_scalars(servers_, now);
   servers_ = now;
   for (const auto& [tag, value] : since) {
-    values["servers"][tag.substr(tag.find('/') + 1)] = value;
+    tell_scalar(values, tag, value);
     scalars.push_back({tag, value});
   }
+}
+
+// Adds what became of the gradients that this rank has coded since the last record.
+void Monitor::add_codecs(Run& run, ordered_json& values, std::vector<train::Scalar>& scalars) {
+  // Counters of strategies whose ranks are apart may change while others work.
+  if (run.link() == nullptr || !run.link()->strategy().lockstep()) return;
+  dist::ps::Counters now;
+  for (const auto& [name, value] : run.link()->strategy().counters()) now.emplace_back(name, value);
+  for (const auto& [tag, value] : train::traffic_scalars(strategy_, now)) {
+    tell_scalar(values, tag, value);
+    scalars.push_back({tag, value});
+  }
+  tell_forms(run, train::chosen_forms(now));
+  strategy_ = std::move(now);
+}
+
+// Tells what codec: auto has chosen, and what it changes later on.
+void Monitor::tell_forms(Run& run, std::map<std::string, std::string> forms) {
+  std::map<std::string, std::vector<std::string>> weights;  // by form, of those that have changed
+  for (const auto& [weight, form] : forms) {
+    const auto before = forms_.find(weight);
+    if (before == forms_.end() || before->second != form) weights[form].push_back(weight);
+  }
+  if (weights.empty()) return;
+  std::string text;
+  for (const auto& [form, names] : weights)
+    text += fmt::format("{}{} for {}", text.empty() ? "" : "; ", form, fmt::join(names, ", "));
+  run.note(fmt::format("codec auto, step {}: {}", run.state().step, text));
+  write_event(&run, "codec", {{"forms", forms}});
+  forms_ = std::move(forms);
 }
 
 void Monitor::evaluated(Run& run) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "starling/dist/codec/codec.h"
+
 namespace starling::train {
 namespace {
 
@@ -38,7 +40,41 @@ std::vector<Scalar> server_scalars(const Counters& before, const Counters& now) 
     all.push_back({"servers/megabytes_coded", since("coded_bytes") / 1e6});
     all.push_back({"servers/megabytes_decoded", since("decoded_bytes") / 1e6});
   }
+  for (int server = 0;; ++server) {
+    const std::string of = fmt::format("queue_of.{}.", server);
+    if (counter(now, of + "rounds") == 0) break;
+    const double rounds = counter(now, of + "rounds") - counter(before, of + "rounds");
+    const double requests = counter(now, of + "requests") - counter(before, of + "requests");
+    all.push_back({fmt::format("servers/queue_of/{}", server), rounds > 0 ? requests / rounds : 0});
+  }
+  for (Scalar& one : traffic_scalars(before, now)) all.push_back(std::move(one));
   return all;
+}
+
+std::vector<Scalar> traffic_scalars(const Counters& before, const Counters& now) {
+  constexpr std::string_view kBefore = "decoded_bytes.";
+  std::vector<Scalar> all;
+  for (const auto& [name, bytes] : now) {
+    if (!name.starts_with(kBefore)) continue;
+    const std::string weight = name.substr(kBefore.size()), after = "coded_bytes." + weight;
+    const auto add = [&](const char* what, double value) {
+      all.push_back({fmt::format("codec/{}/{}", weight, what), value});
+    };
+    add("megabytes_before", (bytes - counter(before, name)) / 1e6);
+    add("megabytes_after", (counter(now, after) - counter(before, after)) / 1e6);
+    add("error", counter(now, "codec_error." + weight));
+  }
+  return all;
+}
+
+std::map<std::string, std::string> chosen_forms(const Counters& counters) {
+  constexpr std::string_view kForm = "codec_form.";
+  std::map<std::string, std::string> forms;
+  for (const auto& [name, value] : counters) {
+    if (name.starts_with(kForm))
+      forms[name.substr(kForm.size())] = dist::name(static_cast<dist::GradientForm>(static_cast<int>(value)));
+  }
+  return forms;
 }
 
 }  // namespace starling::train

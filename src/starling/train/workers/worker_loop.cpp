@@ -76,6 +76,7 @@ class WorkerLoop {
     clock_ = std::max(clock_, was_idle_ || alone ? clock : 0);  // others do not wait for a worker that comes back
     was_idle_ = false;
     if (lr != parts_.optimizer.lr()) parts_.optimizer.set_lr(lr);
+    parts_.strategy.take_fields({batch.fields.data(), batch.fields.size()});
     parts_.programs.begin({}, clock_);
     parts_.programs.add(batch);
     const StepPrograms::Result result = parts_.programs.end();

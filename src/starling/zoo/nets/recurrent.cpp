@@ -12,10 +12,10 @@ using zoo::RecurrentOptions;
 
 // Ids [n, t] → the outputs of the last recurrent layer at every step, [t, n, width].
 template <class Layer, class Options>
-nn::Sequential walk(const char* name, const Options& o) {
+nn::Sequential walk(const char* name, const Options& o, bool sparse = false) {
   nn::Sequential net;
   net.add("time_first", nn::TimeFirst())
-      .add("embed", nn::Embedding({.vocabulary = o.vocabulary, .width = o.width}))
+      .add("embed", nn::Embedding({.vocabulary = o.vocabulary, .width = o.width, .sparse = sparse}))
       .add(name, Layer({.in = o.width, .hidden = o.width, .layers = o.layers, .dropout = o.dropout}));
   if (o.dropout > 0) net.add("drop", nn::Dropout(o.dropout));
   return net;
@@ -62,6 +62,9 @@ void add_model(zoo::Table& table, const char* name, const char* doc,
 Settings zoo::RecurrentOptions::settings() {
   Settings all{classes_setting<RecurrentOptions>()};
   add_common<RecurrentOptions>(all);
+  all.push_back(
+      setting("sparse", &RecurrentOptions::sparse,
+              "gradients of the embedding are the rows that a batch reads, and workers exchange these alone"));
   return all;
 }
 
@@ -71,8 +74,8 @@ Settings zoo::RecurrentLmOptions::settings() {
   return all;
 }
 
-nn::Sequential zoo::lstm(const RecurrentOptions& o) { return answer(walk<nn::Lstm>("lstm", o), o); }
-nn::Sequential zoo::gru(const RecurrentOptions& o) { return answer(walk<nn::Gru>("gru", o), o); }
+nn::Sequential zoo::lstm(const RecurrentOptions& o) { return answer(walk<nn::Lstm>("lstm", o, o.sparse), o); }
+nn::Sequential zoo::gru(const RecurrentOptions& o) { return answer(walk<nn::Gru>("gru", o, o.sparse), o); }
 nn::Sequential zoo::lstm_lm(const RecurrentLmOptions& o) { return predict(walk<nn::Lstm>("lstm", o), o); }
 nn::Sequential zoo::gru_lm(const RecurrentLmOptions& o) { return predict(walk<nn::Gru>("gru", o), o); }
 

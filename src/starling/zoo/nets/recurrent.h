@@ -11,7 +11,8 @@ struct RecurrentOptions {
   std::int64_t tokens = 100;
   std::int64_t width = 128;  // of the embedding and of the hidden state
   std::int64_t layers = 1;
-  double dropout = 0;  // between layers and before the classifier
+  double dropout = 0;   // between layers and before the classifier
+  bool sparse = false;  // row-sparse gradient of the embedding
   static Settings settings();
 };
 // Classifiers of sequences, token ids i64[n, t] → [n, classes]: embedding, LSTM or GRU, mean over time, dense layer.

@@ -40,6 +40,9 @@ class PowerSgd final : public Codec {
   void reduce(std::span<const CodedTensor> tensors, Comm& comm, std::byte* scratch,
               std::string_view name) const override {
     if (comm.size() == 1) return release(tensors);
+    for (const CodedTensor& tensor : tensors) {
+      if (tensor.coded != nullptr) *tensor.coded = static_cast<double>(sizeof(float) * sent_values(tensor.shape));
+    }
     auto* left = reinterpret_cast<float*>(scratch);
     float* right = project(tensors, left);
     sum(comm, left, right, name);
@@ -54,6 +57,11 @@ class PowerSgd final : public Codec {
     const std::int64_t r = std::min({rank_, shape.lines, shape.width});
     const bool whole = rank_ >= std::min(shape.lines, shape.width);  // asked for: a study of the exact case
     return shape.lines > 1 && (whole || r * (shape.lines + shape.width) < shape.values()) ? r : 0;
+  }
+
+  std::size_t sent_values(const CodedShape& shape) const {
+    const std::int64_t r = rank_of(shape);
+    return static_cast<std::size_t>(r > 0 ? r * (shape.lines + shape.width) : shape.values());
   }
 
   static void sum(Comm& comm, float* begin, const float* end, std::string_view name) {

@@ -62,6 +62,8 @@ std::int64_t GatheredCodec::choose_all(std::span<const CodedTensor> tensors, int
   for (const CodedTensor& tensor : tensors) {
     const std::int64_t chosen = choose(tensor, ranks, work, next + 1);
     *next = static_cast<std::uint32_t>(chosen);
+    if (tensor.coded != nullptr)
+      *tensor.coded = static_cast<double>(sizeof(std::uint32_t)) * static_cast<double>(chosen);
     next += 1 + chosen;
   }
   return next - words;

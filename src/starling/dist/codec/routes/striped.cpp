@@ -138,6 +138,9 @@ void add_residuals(std::span<const CodedTensor> tensors) {
 void StripedCodec::reduce(std::span<const CodedTensor> tensors, Comm& comm, std::byte* scratch,
                           std::string_view name) const {
   if (comm.size() == 1) return add_residuals(tensors);
+  for (const CodedTensor& tensor : tensors) {
+    if (tensor.coded != nullptr) *tensor.coded = static_cast<double>(coder_->wire_bytes(tensor.shape));
+  }
   Exchange exchange{*this, tensors};
   for (const CodedTensor& tensor : tensors) exchange.units.push_back(unit(tensor.shape));
   exchange.stripes = cut_stripes(exchange.units, comm.size());

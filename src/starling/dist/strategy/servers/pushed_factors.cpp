@@ -106,6 +106,15 @@ struct Factored {
 
 }  // namespace
 
+bool fewer_as_factors(const ps::KeyTable& keys, std::size_t tensor, const FactorShape& shape) {
+  const auto own = keys.keys_of(tensor);
+  const bool by_rows =
+      std::ranges::all_of(own, [&](const ps::Key& key) { return keys.type_of(key).shape.rank() == 2; });
+  const auto copies = static_cast<std::int64_t>(own.size());
+  return by_rows && keys.tensors()[tensor].type.dtype == DType::f32 &&
+         shape.rows * (shape.outputs + copies * shape.inputs) < shape.outputs * shape.inputs;
+}
+
 std::unique_ptr<runtime::Program> program_with_factors(const Graph& global, const Container& container,
                                                        const runtime::BuildOptions& options, WantedFactors wanted,
                                                        std::vector<PushedFactors>& left) {

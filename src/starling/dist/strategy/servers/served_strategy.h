@@ -17,6 +17,9 @@ class ServedStrategy : public RankStrategy {
   // its next step. `pauses`: of workers in turn, those before the portion's step, which may be more than this worker
   // has settled for.
   virtual void take_portion(std::int64_t portion, bool alone, std::int64_t pauses) = 0;
+  // Gives the fields of the batch that the next step is made of, before it begins: of tables that its program reads by
+  // ids of these only their rows need be fetched.
+  virtual void take_fields([[maybe_unused]] std::span<const Tensor> fields) {}
   // True while gradients of steps that were made are not on the servers yet.
   virtual bool keeps_back() const = 0;
 };

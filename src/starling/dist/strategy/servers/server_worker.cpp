@@ -3,15 +3,22 @@
 #include <algorithm>
 #include <cstring>
 
+#include "starling/base/bytes.h"
 #include "starling/base/error.h"
 #include "starling/base/file/glob.h"
 #include "starling/dist/health/verdict.h"
 #include "starling/dist/strategy/state/flat_tensors.h"
+#include "starling/dist/strategy/traffic_counters.h"
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/row_sparse.h"
 #include "starling/tensor/bytes.h"
 
 namespace starling::dist {
+namespace {
+
+constexpr std::int64_t kTellEvery = 8;  // steps between two tellings of compression errors
+
+}  // namespace
 
 Settings LayerRhythm::settings() {
   using O = LayerRhythm;
@@ -60,6 +67,7 @@ void ServerWorker::begin(const TrainedState& state) {
 
 std::unique_ptr<runtime::Program> ServerWorker::build(const graph::Graph& global, const Container& container,
                                                       const runtime::BuildOptions& options) {
+  find_tables(global);
   if (!client_ || !ps::PushCodec(rule_.codec).by_factors()) return RankStrategy::build(global, container, options);
   const auto wanted = [this](const Tensor& parameter, const FactorShape& shape) {
     return wants_factors(parameter, shape);
@@ -67,18 +75,12 @@ std::unique_ptr<runtime::Program> ServerWorker::build(const graph::Graph& global
   return program_with_factors(global, container, options, wanted, factors_);
 }
 
-// Every server gets the errors of its rows and all inputs: fewer bytes than the product where rows are few. Gradients
-// that this worker adds up or descends by itself are needed whole.
+// Gradients that this worker adds up or descends by itself are needed whole.
 bool ServerWorker::wants_factors(const Tensor& parameter, const FactorShape& shape) const {
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const Layer& layer = layers_[i];
     if (!same(layer.weight.tensor, parameter)) continue;
-    const auto keys = client_->keys().keys_of(i);
-    const bool by_rows =
-        std::ranges::all_of(keys, [&](const ps::Key& key) { return client_->keys().type_of(key).shape.rank() == 2; });
-    const auto copies = static_cast<std::int64_t>(keys.size());
-    return by_rows && parameter.dtype() == DType::f32 && layer.n_push == 1 && layer.n_fetch == 1 &&
-           shape.rows * (shape.outputs + copies * shape.inputs) < shape.outputs * shape.inputs;
+    return layer.n_push == 1 && layer.n_fetch == 1 && fewer_as_factors(client_->keys(), i, shape);
   }
   return false;
 }
@@ -112,10 +114,57 @@ ServerWorker::Layer ServerWorker::layer_of(const NamedTensor& weight) const {
   return layer;
 }
 
-void ServerWorker::fetch(std::int64_t clock) {
-  for (std::size_t i = 0; i < layers_.size(); ++i) {
-    if (fetches_at(layers_[i], clock)) client_->pull(i, layers_[i].weight.tensor, clock);
+// A table that one program reads by rows and another one whole is fetched whole.
+void ServerWorker::find_tables(const graph::Graph& program) {
+  const auto found = rows_read(program);
+  for (const graph::GraphVariable& variable : program.variables) {
+    const auto is_table = [&](const RowsRead& one) { return same(one.table, variable.tensor); };
+    if (!variable.tensor.defined() ||
+        std::ranges::none_of(layers_, [&](const Layer& one) { return same(one.weight.tensor, variable.tensor); }))
+      continue;
+    const auto here = std::ranges::find_if(found, is_table);
+    const auto known = std::ranges::find_if(tables_, is_table);
+    if (here == found.end() || (known != tables_.end() && known->input != here->input))
+      whole_.push_back(variable.tensor);
+    else if (known == tables_.end())
+      tables_.push_back(*here);
   }
+}
+
+// Rows of a table that the next step reads; undefined: all of it is to be fetched, as where a worker goes on with what
+// it has between two fetches.
+Tensor ServerWorker::rows_to_fetch(const Layer& layer) const {
+  const auto is_it = [&](const Tensor& one) { return same(one, layer.weight.tensor); };
+  const auto table = std::ranges::find_if(tables_, [&](const RowsRead& one) { return is_it(one.table); });
+  if (table == tables_.end() || std::ranges::any_of(whole_, is_it) || layer.n_fetch > 1 || layer.n_push > 1) return {};
+  if (table->input >= fields_.size()) return {};
+  const Tensor& ids = fields_[table->input];
+  const std::int64_t rows = layer.weight.tensor.size(0);
+  if (ids.dtype() != DType::i64 || !ids.contiguous()) return {};
+  return rows_among(ids, rows);
+}
+
+void ServerWorker::fetch_rows(std::size_t i, const Tensor& rows, std::int64_t clock) {
+  const Tensor& table = layers_[i].weight.tensor;
+  const Tensor values = client_->pull_rows(i, rows, clock);
+  const std::size_t width = bytes_of(table) / static_cast<std::size_t>(table.size(0));
+  for (std::int64_t n = 0; n < rows.numel(); ++n)
+    copy_bytes(static_cast<std::byte*>(table.raw()) + static_cast<std::size_t>(rows.data<std::int64_t>()[n]) * width,
+               static_cast<const std::byte*>(values.raw()) + static_cast<std::size_t>(n) * width, width);
+  rows_fetched_ += rows.numel();
+}
+
+void ServerWorker::fetch(std::int64_t clock) {
+  std::vector<std::pair<std::size_t, Tensor>> tables;
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    if (!fetches_at(layers_[i], clock)) continue;
+    const Tensor rows = client_->keys().tensors()[i].by_rows ? rows_to_fetch(layers_[i]) : Tensor();
+    if (rows.defined())
+      tables.emplace_back(i, rows);
+    else
+      client_->pull(i, layers_[i].weight.tensor, clock);
+  }
+  for (const auto& [i, rows] : tables) fetch_rows(i, rows, clock);
   client_->wait_all();
   ++fetches_;
 }
@@ -125,6 +174,7 @@ void ServerWorker::before_step(std::int64_t number) {
   const bool due = std::ranges::any_of(layers_, [&](const Layer& one) { return fetches_at(one, step); });
   if (aside_) client_->join(step);
   if (due) fetch(step);
+  fields_.clear();  // the loader owns their memory
   aside_ = false;
 }
 
@@ -154,9 +204,9 @@ void ServerWorker::push(std::size_t i, const Tensor& gradient, double weight, st
 
 void ServerWorker::count_factors(std::size_t i, const PushedFactors& factors) {
   ++by_factors_;
-  product_bytes_ += static_cast<double>(bytes_of(layers_[i].weight.tensor));
-  factor_bytes_ += static_cast<double>(bytes_of(factors.errors)) +
-                   static_cast<double>(client_->keys().keys_of(i).size() * bytes_of(factors.inputs));
+  layers_[i].product_bytes += static_cast<double>(bytes_of(layers_[i].weight.tensor));
+  layers_[i].factor_bytes += static_cast<double>(bytes_of(factors.errors)) +
+                             static_cast<double>(client_->keys().keys_of(i).size() * bytes_of(factors.inputs));
 }
 
 void ServerWorker::push_kept(std::size_t i, std::int64_t clock) {
@@ -239,9 +289,16 @@ void ServerWorker::exchange(GradientStep& step) {
   finish_pushes();
   if (pushed) ++pushes_;
   if (!any || keeps) client_->tick(clock_);
+  if (coded_ && steps_ % kTellEvery == 1) tell_errors();
   for (std::size_t i = 0; any && i < layers_.size(); ++i) {
     if (!fetches_at(layers_[i], clock_ + 1)) descend(layers_[i], dense(gradients[i]));
   }
+}
+
+void ServerWorker::tell_errors() const {
+  std::vector<double> errors;
+  for (std::size_t i = 0; i < layers_.size(); ++i) errors.push_back(coded_->traffic(i).error);
+  if (std::ranges::any_of(errors, [](double one) { return one > 0; })) client_->tell_errors(errors);
 }
 
 // A portion's part of the sum that the leader's procedure asks for. No clock counts it.
@@ -285,13 +342,11 @@ std::vector<LawCounter> ServerWorker::counters() const {
                               {"pushes", static_cast<double>(pushes_)},
                               {"fetches", static_cast<double>(fetches_)},
                               {"rows_pushed", static_cast<double>(rows_pushed_)},
+                              {"rows_fetched", static_cast<double>(rows_fetched_)},
                               {"not_finite", static_cast<double>(not_finite_)}};
-  if (coded_) add_coded(all);
-  if (by_factors_ > 0) {
-    all.push_back({"sent_by_factors", static_cast<double>(by_factors_)});
-    all.push_back({"decoded_bytes", product_bytes_});
-    all.push_back({"coded_bytes", factor_bytes_});
-  }
+  if (coded_) all.push_back({"settles", static_cast<double>(settles_)});
+  if (by_factors_ > 0) all.push_back({"sent_by_factors", static_cast<double>(by_factors_)});
+  add_traffic(traffic(), all);
   for (const Layer& layer : rule_.layers.empty() ? std::vector<Layer>() : layers_)
     all.push_back({"pushes." + layer.weight.name, static_cast<double>(layer.pushes)});
   for (const auto& [name, value] : client_ ? client_->counters() : ps::Counters{})
@@ -299,20 +354,15 @@ std::vector<LawCounter> ServerWorker::counters() const {
   return all;
 }
 
-// Bytes of coded gradients, and how much of each weight is kept.
-void ServerWorker::add_coded(std::vector<LawCounter>& all) const {
-  all.push_back({"settles", static_cast<double>(settles_)});
-  double before = 0, after = 0;
-  std::vector<LawCounter> errors;
+// Of weights whose gradients were coded or travelled as factors.
+std::vector<GradientTraffic> ServerWorker::traffic() const {
+  std::vector<GradientTraffic> all;
   for (std::size_t i = 0; i < layers_.size(); ++i) {
-    const auto& traffic = coded_->traffic(i);
-    before += traffic.before;
-    after += traffic.after;
-    if (traffic.before > 0) errors.push_back({"codec_error." + layers_[i].weight.name, traffic.error});
+    const ps::CodedPushes::Traffic coded = coded_ ? coded_->traffic(i) : ps::CodedPushes::Traffic();
+    const double before = coded.before + layers_[i].product_bytes;
+    if (before > 0) all.push_back({layers_[i].weight.name, before, coded.after + layers_[i].factor_bytes, coded.error});
   }
-  all.push_back({"decoded_bytes", before});
-  all.push_back({"coded_bytes", after});
-  all.insert(all.end(), errors.begin(), errors.end());
+  return all;
 }
 
 // Traffic with the servers, told as messages: what was pushed as sent, what was fetched as received.

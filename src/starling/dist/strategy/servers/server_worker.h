@@ -2,8 +2,10 @@
 
 #include <optional>
 
+#include "starling/dist/codec/gradient_traffic.h"
 #include "starling/dist/ps/client.h"
 #include "starling/dist/strategy/servers/pushed_factors.h"
+#include "starling/dist/strategy/servers/rows_read.h"
 #include "starling/dist/strategy/servers/served_strategy.h"
 
 namespace starling::dist {
@@ -23,6 +25,7 @@ class ServerWorker final : public ServedStrategy {
   ps::Client& client() const { return *client_; }
 
   void take_portion(std::int64_t portion, bool alone, std::int64_t pauses) override;
+  void take_fields(std::span<const Tensor> fields) override { fields_.assign(fields.begin(), fields.end()); }
   bool keeps_back() const override;
 
   std::string name() const override;
@@ -54,10 +57,14 @@ class ServerWorker final : public ServedStrategy {
     std::int64_t kept_steps = 0;
     std::vector<std::int64_t> portions{};  // in kept, or of the next step; empty: not told
     std::int64_t pushes = 0;
-    double last_weight = 1;  // of its last push
+    double last_weight = 1;                      // of its last push
+    double product_bytes = 0, factor_bytes = 0;  // of gradients that travelled as factors
   };
   Layer layer_of(const NamedTensor& weight) const;
   void fetch(std::int64_t clock);
+  void fetch_rows(std::size_t i, const Tensor& rows, std::int64_t clock);
+  void find_tables(const graph::Graph& program);
+  Tensor rows_to_fetch(const Layer& layer) const;
   bool give(std::size_t i, const Tensor& gradient, double weight);
   void push(std::size_t i, const Tensor& gradient, double weight, std::int64_t clock);
   bool push_kept(std::int64_t clock);
@@ -69,7 +76,8 @@ class ServerWorker final : public ServedStrategy {
   void count_factors(std::size_t i, const PushedFactors& factors);
   const PushedFactors* factors_of(const Layer& layer) const;
   bool finite(const GradientStep& step) const;
-  void add_coded(std::vector<LawCounter>& all) const;
+  std::vector<GradientTraffic> traffic() const;
+  void tell_errors() const;
   void descend(const Layer& layer, const Tensor& gradient) const;
   bool fetches_at(const Layer& layer, std::int64_t clock) const {
     return aside_ || fetches_ == 0 || clock % layer.n_fetch == 0;
@@ -83,6 +91,9 @@ class ServerWorker final : public ServedStrategy {
   std::vector<std::size_t> sent_;  // weights with sums on their way
   std::optional<ps::CodedPushes> coded_;
   std::vector<PushedFactors> factors_;  // of the program that ran last
+  std::vector<RowsRead> tables_;        // of all programs
+  std::vector<Tensor> whole_;           // weights that some program reads otherwise
+  std::vector<Tensor> fields_;          // of the next step's batch
   const optim::Optimizer* optimizer_ = nullptr;
   std::int64_t portion_ = -1;   // that the next step is made of
   bool told_ = false;           // true: which portion the next step is made of is known
@@ -90,8 +101,8 @@ class ServerWorker final : public ServedStrategy {
   bool aside_ = false;          // retired: no other worker waits for this one; from its first hello on, they do
   std::int64_t clock_ = -1;     // of the last step or settling
   std::int64_t settlings_ = 0;  // that were clocks
-  std::int64_t steps_ = 0, pushes_ = 0, fetches_ = 0, rows_pushed_ = 0, not_finite_ = 0, settles_ = 0, by_factors_ = 0;
-  double product_bytes_ = 0, factor_bytes_ = 0;
+  std::int64_t steps_ = 0, pushes_ = 0, fetches_ = 0, rows_pushed_ = 0, rows_fetched_ = 0, not_finite_ = 0,
+               settles_ = 0, by_factors_ = 0;
 };
 
 }  // namespace starling::dist
