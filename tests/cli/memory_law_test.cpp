@@ -70,5 +70,31 @@ TEST_F(CliMemory, ANetworkThatNoProcessMayHoldTrainsModelParallel) {
   EXPECT_NE(alone.code, 0) << "the control: one process cannot hold it";
 }
 
+// COTS: filters of their own at every position, 376 MB of them, with gradients and momentum more than a gigabyte, in
+// four processes whose addresses are 850 MB and of whose tensors 350 MB may be there at once: less than the weights.
+// Label: full
+TEST_F(CliMemory, FiltersThatNoProcessMayHoldTrainWhereTheirPositionsAre) {
+  const std::string net =
+      " --set 'model={name: local_image, classes: 10, maps: 120, stages: 2, kernel: 5, pool: 5}' --set "
+      "optimizer.name=sgd --set optimizer.lr=0.05 --set optimizer.momentum=0.9 --set train.epochs=3 --set "
+      "train.memory_mb=350";
+  const std::string cap = "ulimit -v 850000; ";
+  const Ran split =
+      launch(4, cap + "timeout 280", net + " --set 'distribute.mesh={model: 4}' --set distribute.layout=cots");
+  ASSERT_EQ(split.code, 0) << split.err << split.out;
+  const nlohmann::json told = summary();
+  ASSERT_EQ(told.at("ranks").size(), 4U);
+  const double filters = 4.0 * (576.0 * 120 * 25 + 256.0 * 120 * 3000);
+  EXPECT_GT(filters, 350 * (1 << 20)) << "the cap is below the weights";
+  for (const auto& rank : told.at("ranks"))
+    EXPECT_LT(rank.at("counters").at("weight_bytes").get<double>(), 1.05 / 4 * filters + 4 * 11 * 120 * 144);
+  EXPECT_LT(told.at("peak_bytes").get<double>(), 350 * (1 << 20));
+  EXPECT_LT(told.at("metrics").at("test_loss").get<double>(), 2.0) << "it learns; ten classes begin at 2.3";
+  const Ran alone = run_shell_in(folder_.path(), cap + "timeout 240 starling train " + job() + " --progress off" + net +
+                                                     " --set train.folder=alone");
+  EXPECT_NE(alone.code, 0) << "the control: one process cannot hold it";
+  EXPECT_TRUE(has(alone.err + alone.out, "memory_mb")) << alone.err;
+}
+
 }  // namespace
 }  // namespace starling::testing

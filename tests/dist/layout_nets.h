@@ -7,6 +7,8 @@
 
 namespace starling::parallel_nets {
 
+constexpr std::int64_t kRows = 8, kShards = 2;  // logical shards of the deterministic mode
+
 struct Plan {
   std::string name;
   Net net;
@@ -14,6 +16,7 @@ struct Plan {
   dist::LayoutChoice layout{};
   std::int64_t zero = 0;
   bool deterministic = false;
+  std::int64_t rows = kRows;
 
   int ranks() const { return MeshShape(mesh).ranks(); }
   dist::StatePlan placed() const { return {{mesh}, layout, zero, ranks()}; }
@@ -30,8 +33,6 @@ inline dist::TrainedState state_of(Step& step) {
   return state;
 }
 
-constexpr std::int64_t kRows = 8, kShards = 2;  // logical shards of the deterministic mode
-
 struct OnMesh {
   Found found;
   std::size_t weight_bytes = 0;
@@ -41,7 +42,7 @@ struct OnMesh {
 // One rank of a plan: gradients, and for f32 also losses of twenty steps.
 inline OnMesh on_mesh(Comm& comm, const Plan& plan, DType dtype) {
   OnMesh made;
-  Step many(plan.net, kRows, dtype, Norm::global);
+  Step many(plan.net, plan.rows, dtype, Norm::global);
   const auto strategy = allreduce(testing::borrowed(comm), {.deterministic = plan.deterministic,
                                                             .shards = kShards,
                                                             .zero = plan.zero,
@@ -49,14 +50,14 @@ inline OnMesh on_mesh(Comm& comm, const Plan& plan, DType dtype) {
                                                             .layout = plan.layout});
   strategy->begin(state_of(many));
   TensorList own;
-  for (const Tensor& field : many.batch) own.push_back(testing::rows_of_tensor(field, strategy->rows(kRows)));
+  for (const Tensor& field : many.batch) own.push_back(testing::rows_of_tensor(field, strategy->rows(plan.rows)));
   const std::span<const Tensor> fields(own.data(), own.size());
   const CompileOptions options{.threads = 1, .strategy = strategy};
   CompiledFunction gradients([&](std::span<const Tensor> in) { return many.gradients_of(in); }, options);
-  made.found.gradients = gradients.call(fields, GlobalRows{kRows});
+  made.found.gradients = gradients.call(fields, GlobalRows{plan.rows});
   CompiledFunction step([&](std::span<const Tensor> in) { return TensorList{many.step(in)}; }, options);
   for (int i = 0; i < 20 && dtype == DType::f32; ++i)
-    made.found.losses.push_back(step.call(fields, GlobalRows{kRows})[0].item());
+    made.found.losses.push_back(step.call(fields, GlobalRows{plan.rows})[0].item());
   if (dtype == DType::f32) {
     for (const graph::Node& node : step.graph().nodes()) {
       if (node.op->comm) ++made.calls[graph::comm_group(node).str() + " " + node.op->name];
@@ -74,10 +75,19 @@ inline void expect_like_one(Comm& comm, const Plan& plan) {
   for (const DType dtype : {DType::f64, DType::f32}) {
     const OnMesh some = on_mesh(comm, plan, dtype);
     if (comm.rank() != comm.size() - 1) continue;
-    const Found one = alone(plan.net, kRows, dtype);
+    const Found one = alone(plan.net, plan.rows, dtype);
     EXPECT_LT(distance(some.found.gradients, one.gradients), dtype == DType::f64 ? 1e-12 : 1e-5) << plan;
     EXPECT_LT(losses_apart(some.found, one), 1e-3) << plan;
   }
+}
+
+// The layout of a transformer pattern by pattern, as a job may write it.
+inline dist::LayoutChoice transformer_patterns() {
+  return rules({{"block*.attend.attention.qkv", "model", "columns"},
+                {"block*.attend.attention.out", "model", "rows"},
+                {"block*.think.fc1", "model", "columns"},
+                {"block*.think.fc2", "model", "rows"},
+                {"embed.token", "model", "vocabulary"}});
 }
 
 // Plans that are tried over every backend.

@@ -10,6 +10,24 @@ namespace {
 
 // Two rows are left for the last convolutions.
 const Net kResnet{"resnet18", {{"image", 64}, {"width", 0.125}}};
+const Net kHeads4{"gpt", {{"heads", 4}}};
+const Net kDropout{"gpt", {{"dropout", 0.2}, {"attention_dropout", 0.2}}};
+
+// Plans of which nothing may fall back, over two and over four ranks.
+std::vector<Plan> plans_without_fallback() {
+  std::vector<Plan> plans = backend_plans();
+  plans.push_back({"gpt_megatron_4", kHeads4, {{"model", 4}}, {.preset = "megatron"}});
+  plans.push_back({"gpt_dropout_megatron", kDropout, {{"model", 2}}, {.preset = "megatron"}});
+  plans.push_back({"alexnet_one_weird_trick_4", {"alexnet"}, {{"data", 4}}, {.preset = "one_weird_trick"}});
+  plans.push_back({"resnet18_spatial", kResnet, {{"model", 2}}, {.preset = "spatial"}});
+  // Four rows are left for the last convolutions.
+  const Net tall{"resnet18", {{"image", 128}, {"width", 0.125}}};
+  plans.push_back({"resnet18_spatial_4", tall, {{"model", 4}}, {.preset = "spatial"}});
+  for (const int ranks : {2, 4})
+    plans.push_back(
+        {fmt::format("local_image_cots_{}", ranks), {"local_image"}, {{"model", ranks}}, {.preset = "cots"}});
+  return plans;
+}
 
 class Layouts : public ::testing::TestWithParam<Plan> {};
 
@@ -40,7 +58,7 @@ TEST(LayoutLaws, MegatronReducesTwiceForwardAndTwiceBackwardABlock) {
 }
 
 dist::PlannedStep planned(const Plan& plan, int rank = 0) {
-  Step step(plan.net, kRows, DType::f32, Norm::local);
+  Step step(plan.net, plan.rows, DType::f32, Norm::local);
   const graph::Graph traced = graph::trace([&](std::span<const Tensor> in) { return TensorList{step.step(in)}; },
                                            std::vector<Tensor>(step.batch.begin(), step.batch.end()))
                                   .graph;
@@ -57,31 +75,69 @@ std::string told(const std::vector<dist::PlannedFallback>& fallbacks) {
 // Ops without a rule for pieces take whole operands, and that is counted. Control: convolutions have no rule for
 // pieces of their weights.
 TEST(LayoutLaws, NothingFallsBackToWhole) {
-  std::vector<Plan> plans = backend_plans();
-  plans.push_back({"resnet18_spatial", kResnet, {{"model", 2}}, {.preset = "spatial"}});
-  plans.push_back({"local_image_cots", {"local_image"}, {{"model", 2}}, {.preset = "cots"}});
-  for (const Plan& plan : plans) EXPECT_EQ(told(planned(plan).fallbacks), "") << plan;
+  for (const Plan& plan : plans_without_fallback()) EXPECT_EQ(told(planned(plan).fallbacks), "") << plan;
   EXPECT_NE(told(planned({"", {"lenet"}, {{"model", 2}}, {.preset = "singa_feature"}}).fallbacks).find("conv2d"),
             std::string::npos);
+}
+
+// Bytes of weights that the first rank of a plan stores, as memory is counted.
+double stored_weights(const Plan& plan) {
+  double bytes = 0;
+  const auto comms = make_thread_comms(plan.ranks(), {.deadline = std::chrono::seconds(60)});
+  run_ranks(comms, [&](Comm& comm) {
+    Step step(plan.net, kRows, DType::f32, Norm::local);
+    const auto strategy =
+        allreduce(testing::borrowed(comm), {.zero = plan.zero, .mesh = {plan.mesh}, .layout = plan.layout});
+    strategy->begin(state_of(step));
+    for (const auto& counter : strategy->counters()) {
+      if (comm.rank() == 0 && counter.name == "weight_bytes") bytes = counter.value;
+    }
+  });
+  return bytes;
 }
 
 // Weight bytes of a rank are those of what the layout leaves whole and a share of what it splits. Control: without the
 // layout they are all.
 TEST(LayoutLaws, ARankStoresItsShareOfWhatTheLayoutSplits) {
-  const Plan cots{"local_image_cots", {"local_image"}, {{"model", 2}}, {.preset = "cots"}};
-  for (const Plan& plan : {backend_plans()[0], backend_plans()[1], cots}) {
+  int judged = 0;
+  for (const Plan& plan : plans_without_fallback()) {
+    if (!plan.placed().splits_weights() || plan.zero > 0) continue;
     const Step step(plan.net, kRows, DType::f32, Norm::local);
     double split = 0, whole = 0;
     for (const Tensor& parameter : step.net->parameters()) {
       const bool cut = !plan.placed().cuts(parameter, dist::StatePlan::kWeights).empty();
       (cut ? split : whole) += 4.0 * static_cast<double>(parameter.numel());
     }
-    const double stored = static_cast<double>(on_threads(plan).weight_bytes);
-    EXPECT_LE(stored - whole, 1.05 / plan.ranks() * split) << plan;
+    EXPECT_LE(stored_weights(plan) - whole, 1.05 / plan.ranks() * split) << plan;
     EXPECT_GT(split, whole) << plan << ": most of the weights";
     Plan control = plan;
     control.layout = {};
-    EXPECT_EQ(static_cast<double>(on_threads(control).weight_bytes), split + whole) << plan;
+    EXPECT_EQ(stored_weights(control), split + whole) << plan;
+    ++judged;
+  }
+  EXPECT_EQ(judged, 7) << "gpt, alexnet and local_image, over two and over four ranks, and gpt with dropout";
+}
+
+// Of pictures that are split a rank has its rows: bytes of values of the forward pass, each here and in the whole.
+// Control: without the layout a rank has them all.
+TEST(LayoutLaws, ARankHasItsShareOfPictures) {
+  for (const Plan& plan : plans_without_fallback()) {
+    if (plan.layout.preset != "spatial") continue;
+    const auto bytes_of_pictures = [&](const Plan& of) {
+      std::pair<double, double> bytes;  // here, and whole
+      for (const auto& value : planned(of).values) {
+        if (value.whole.shape.rank() != 4) continue;
+        bytes.first += static_cast<double>(value.here.shape.numel());
+        bytes.second += static_cast<double>(value.whole.shape.numel());
+      }
+      return bytes;
+    };
+    const auto [here, whole] = bytes_of_pictures(plan);
+    // The input is whole on every rank.
+    EXPECT_LE(here, 1.05 / plan.ranks() * whole + whole / 10) << plan;
+    Plan control = plan;
+    control.layout = {};
+    EXPECT_EQ(bytes_of_pictures(control).first, whole) << plan;
   }
 }
 
@@ -127,6 +183,68 @@ TEST(LayoutLaws, OfFiltersOfTheirOwnOnlyTheBordersCross) {
   EXPECT_EQ(bytes("cots")["filters"], 0);
   EXPECT_GT(bytes("cots")["borders"], 0);
   EXPECT_GT(bytes("spatial")["filters"], 0);
+}
+
+// Bytes that a rank sends in a step, as they move: borders by messages, all else by collectives.
+struct SentBytes {
+  std::int64_t borders = 0, rest = 0;
+};
+
+SentBytes sent_in_a_step(Comm& comm, const Plan& plan) {
+  Step step(plan.net, kRows, DType::f32, Norm::local);
+  const auto strategy = allreduce(testing::borrowed(comm), {.mesh = {plan.mesh}, .layout = plan.layout});
+  strategy->begin(state_of(step));
+  CompiledFunction once([&](std::span<const Tensor> in) { return TensorList{step.step(in)}; },
+                        {.threads = 1, .strategy = strategy});
+  SentBytes sent;
+  const auto count = [&](std::int64_t sign) {
+    for (const CommOp op : {CommOp::send, CommOp::all_reduce, CommOp::all_gather, CommOp::reduce_scatter,
+                            CommOp::all_to_all, CommOp::broadcast}) {
+      (op == CommOp::send ? sent.borders : sent.rest) +=
+          sign * static_cast<std::int64_t>(strategy->exchanged(op).bytes_sent);
+    }
+  };
+  count(-1);
+  once.call(step.fields(), GlobalRows{kRows});
+  count(1);
+  return sent;
+}
+
+// The law of COTS by what moves: bytes of borders are those that are told, counted window by window, and all else
+// together is a few per cent of the filters, of whose gradients nothing crosses. Control: filters that are whole on
+// every rank have their gradients added up.
+TEST(LayoutLaws, OfFiltersOfTheirOwnOnlyBordersMove) {
+  const auto filters = [] {
+    const Step step({"local_image"}, kRows, DType::f32, Norm::local);
+    double bytes = 0;
+    for (const auto& [name, tensor] : step.net->named_parameters()) {
+      if (name.find("local") != std::string::npos) bytes += 4.0 * static_cast<double>(tensor.numel());
+    }
+    return bytes;
+  }();
+  for (const int ranks : {2, 4}) {
+    const Plan plan{"cots", {"local_image"}, {{"model", ranks}}, {.preset = "cots"}};
+    Plan control = plan;
+    control.layout = {.preset = "spatial"};
+    std::vector<std::int64_t> told(static_cast<std::size_t>(ranks)), moved = told;
+    std::vector<double> rest(told.size()), of_control(told.size());
+    const auto comms = make_thread_comms(ranks, {.deadline = std::chrono::seconds(60)});
+    run_ranks(comms, [&](Comm& comm) {
+      const auto rank = static_cast<std::size_t>(comm.rank());
+      for (const auto& one : planned(plan, comm.rank()).exchanges)
+        told[rank] += one.op.starts_with("halo") ? one.sent : 0;
+      const SentBytes sent = sent_in_a_step(comm, plan);
+      moved[rank] = sent.borders;
+      rest[rank] = static_cast<double>(sent.rest);
+      of_control[rank] = static_cast<double>(sent_in_a_step(comm, control).rest);
+    });
+    EXPECT_EQ(moved, told) << ranks;
+    EXPECT_GT(moved[1], 0) << ranks;
+    for (std::size_t rank = 0; rank < rest.size(); ++rank) {
+      EXPECT_LT(rest[rank], filters / 10) << ranks << " ranks, rank " << rank;
+      EXPECT_GT(of_control[rank], filters * (ranks - 1) / ranks) << ranks << " ranks, rank " << rank;
+    }
+  }
 }
 
 // Sums over rows in a fixed order: the same bits for any number of workers along `data`, with parameters split along
@@ -179,6 +297,10 @@ const Plan kPlans[] = {
     {"gpt_megatron_2x2", {"gpt"}, {{"data", 2}, {"model", 2}}, {.preset = "megatron"}},
     {"gpt_megatron_zero_3", {"gpt"}, {{"data", 2}, {"model", 2}}, {.preset = "megatron"}, 3},
     {"gpt_megatron_deterministic", {"gpt"}, {{"data", 2}, {"model", 2}}, {.preset = "megatron"}, 0, true},
+    {"gpt_megatron_4", kHeads4, {{"model", 4}}, {.preset = "megatron"}},
+    {"gpt_patterns_zero_3", {"gpt"}, {{"data", 2}, {"model", 2}}, transformer_patterns(), 3},
+    {"gpt_dropout_megatron_2", kDropout, {{"model", 2}}, {.preset = "megatron"}},
+    {"gpt_dropout_megatron_2x2", kDropout, {{"data", 2}, {"model", 2}}, {.preset = "megatron"}},
     {"gpt_rows",
      {"gpt"},
      {{"model", 2}},

@@ -402,5 +402,55 @@ TEST_F(ShardedRuns, DeterministicMeshesGoOnToTheSameBits) {
   EXPECT_NE(run(1, "free", 6, false), undisturbed) << "the control: rows are added in another order";
 }
 
+// Logical shards are added in their order by whoever stores the piece: with `deterministic` the bits of a run are those
+// of any number of ranks and any level of `zero`, also where it goes on with others. Control: without the mode they are
+// those of the ranks.
+TEST_F(ShardedRuns, DeterministicRunsHaveOneHashForAnyLevelAndRanks) {
+  const auto run = [&](int ranks, int zero, const char* folder, std::int64_t steps, bool deterministic = true) {
+    Recipe recipe{.ranks = ranks};
+    recipe.strategy = [=](std::shared_ptr<Comm> comm) {
+      return allreduce(std::move(comm), {.deterministic = deterministic, .zero = zero});
+    };
+    recipe.options.folder = data_.path() / folder;
+    recipe.options.epochs = 9;
+    recipe.options.steps = steps;
+    recipe.options.accumulate = 2;
+    recipe.options.clip_norm = 0.5;
+    recipe.add = [](Trainer& trainer, int) { trainer.add(checkpoints({.every_steps = 2})); };
+    return recipe.run()[0].result.summary.weights_hash;
+  };
+  const std::string undisturbed = run(2, 0, "undisturbed", 6);
+  for (const auto& [ranks, zero] : {std::pair{2, 1}, {3, 2}, {2, 3}, {4, 3}})
+    EXPECT_EQ(run(ranks, zero, fmt::format("{}-{}", ranks, zero).c_str(), 6), undisturbed) << ranks << " " << zero;
+  run(2, 3, "resumed", 2);
+  run(3, 0, "resumed", 4);
+  EXPECT_EQ(run(4, 1, "resumed", 6), undisturbed);
+  EXPECT_NE(run(2, 1, "free-2", 6, false), run(3, 1, "free-3", 6, false));
+}
+
+// Sums of shards go to the owners of the pieces alone: rows by all-to-all, and no gradient is added whole. Control:
+// without pieces they are.
+TEST_F(ShardedRuns, ShardsAreAddedWhereTheirPiecesAreStored) {
+  const auto sent = [](int zero) {
+    std::map<CommOp, std::uint64_t> bytes;
+    const auto comms = make_thread_comms(2, {.deadline = std::chrono::seconds(60)});
+    run_ranks(comms, [&](Comm& comm) {
+      Recipe recipe{.ranks = 2};
+      recipe.options.steps = 3;
+      recipe.strategy = [=](std::shared_ptr<Comm> of) {
+        return allreduce(std::move(of), {.deterministic = true, .shards = 4, .zero = zero});
+      };
+      recipe.train(&comm);
+    });
+    for (const CommOp op : {CommOp::sum_shards, CommOp::all_to_all})
+      bytes[op] = comms[0]->journal().counters(op).bytes_sent;
+    return bytes;
+  };
+  auto whole = sent(0), pieces = sent(1);
+  EXPECT_EQ(whole[CommOp::all_to_all], 0U);
+  EXPECT_GT(pieces[CommOp::all_to_all], 0U);
+  EXPECT_LT(pieces[CommOp::sum_shards], whole[CommOp::sum_shards] / 2) << "vectors and the loss are left";
+}
+
 }  // namespace
 }  // namespace starling::train

@@ -62,7 +62,8 @@ constexpr System kSystems[] = {
      .known_for = "Downpour SGD and Sandblaster L-BFGS over sharded parameter servers, model parallelism",
      .here = "Downpour SGD: Adagrad on sharded parameter servers, pushes and fetches at their own rhythm, a warm "
              "start; Sandblaster L-BFGS (--set distribute={strategy: sandblaster, workers: 2, servers: 2}), whose "
-             "leader sees numbers only; a locally connected net cut over workers (layout: cots of allreduce)",
+             "leader sees numbers only; a locally connected net cut over workers (--set model={name: local_image, "
+             "maps: 2, stages: 1, kernel: 5, pool: 3} --set distribute={mesh: {model: 2}, layout: cots})",
      .missing = "replicas that are cut over machines (model parallelism) beside servers",
      .proof = "ServersJob.OneWorkerEndsInTheBitsOfASerialRunWhateverTheOptimizer",
      .command = "starling train examples/systems/distbelief.yaml"},

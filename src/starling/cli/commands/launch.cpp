@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "starling/dist/comm/backend.h"
 #include "starling/dist/launch/launcher/supervisor.h"
 #include "starling/dist/launch/store/secret.h"
+#include "starling/train/job/job_layout.h"
 #include "starling/train/job/job_servers.h"
 
 namespace starling::cli {
@@ -98,6 +100,15 @@ void expect_backend(const std::string& name) {
       fmt::format("[launch] expected a backend, one of ({}), got '{}'{}", fmt::join(names, ", "), name, starters));
 }
 
+// Ranks that do not make the job's mesh would each say so once they run.
+void expect_mesh(const train::Job& job, int workers) {
+  const nlohmann::json mesh = job.distribute.strategy.json().value("mesh", nlohmann::json::object());
+  if (mesh.empty() || job.distribute.workers == workers) return;
+  throw UsageError(fmt::format(
+      "[launch] expected {0} workers for the job's mesh, {1}, got {2} (write -n {0}, or another distribute.mesh)",
+      job.distribute.workers, train::state_plan(job)->mesh().describe(), workers));
+}
+
 int run_launch(const LaunchArguments& options) {
   dist::LaunchOptions launch_options{
       .argv = options.command,
@@ -130,6 +141,7 @@ int run_launch(const LaunchArguments& options) {
   launch_options.slots = slots_of(options, servers);
   if (servers > 0) static_cast<void>(train::workers_among(*job, static_cast<int>(launch_options.slots.size())));
   const int workers = static_cast<int>(launch_options.slots.size()) - servers;
+  if (job) expect_mesh(*job, workers);
   for (dist::RankSlot& slot : launch_options.slots) {
     if (servers == 0) break;
     slot.role = train::role_of(slot.rank, workers);

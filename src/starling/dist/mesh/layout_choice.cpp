@@ -64,6 +64,8 @@ std::vector<std::string> layout_words() {
   return {"columns", "rows", "vocabulary", "qkv", "positions", std::string(kHeightWord)};
 }
 
+std::vector<std::string> switch_words() { return {"gather", "turns", "shares"}; }
+
 AxisCuts cuts_of(const std::vector<LayoutRule>& rules, const MeshShape& mesh, std::string_view name,
                  const Shape& shape) {
   // The partition pass cuts along the axes of the mesh in their order, and along `data` last.
@@ -135,13 +137,38 @@ std::vector<std::string> preset_names() {
   return names;
 }
 
+constexpr const char *kPreset = "preset", *kSwitch = "switch";
+
+// {preset: NAME, switch: WORD}
+dist::LayoutChoice read_preset(const ConfigNode& node) {
+  dist::LayoutChoice layout;
+  for (const auto& [key, value] : node.as_map()) {
+    if (key == kPreset) continue;
+    if (key != kSwitch) value.refuse("nothing but preset and switch beside each other", "'" + key + "'");
+  }
+  const std::vector<std::string> names = preset_names(), words = dist::switch_words();
+  const auto& preset = dist::layout_presets()[node.at(kPreset).as_choice(names)];
+  layout.preset = preset.name;
+  const auto given = node.find(kSwitch);
+  if (!given) return layout;
+  if (!preset.switches) given->refuse("a switch of one_weird_trick or singa_hybrid alone", preset.name);
+  const std::string word = words[given->as_choice(words)];
+  if (word != words[0]) layout.rounds = word;
+  return layout;
+}
+
 }  // namespace
 
 nlohmann::json SettingType<dist::LayoutChoice>::schema(SettingRange) {
   const nlohmann::json word = choice_schema(dist::layout_words());
   const nlohmann::json axes = {{"type", "object"}, {"additionalProperties", word}};
   const nlohmann::json patterns = {{"type", "object"}, {"additionalProperties", axes}};
-  return {{"anyOf", {choice_schema(preset_names()), patterns, list_schema(patterns)}}};
+  const nlohmann::json switched = {
+      {"type", "object"},
+      {"properties", {{kPreset, choice_schema(preset_names())}, {kSwitch, choice_schema(dist::switch_words())}}},
+      {"required", {kPreset}},
+      {"additionalProperties", false}};
+  return {{"anyOf", {choice_schema(preset_names()), switched, patterns, list_schema(patterns)}}};
 }
 
 dist::LayoutChoice SettingType<dist::LayoutChoice>::read(const ConfigNode& node, SettingRange) {
@@ -151,6 +178,7 @@ dist::LayoutChoice SettingType<dist::LayoutChoice>::read(const ConfigNode& node,
     layout.preset = names[node.as_choice(names)];
     return layout;
   }
+  if (!node.is_list() && node.find(kPreset)) return read_preset(node);
   const std::vector<std::string> words = dist::layout_words();
   std::vector<std::pair<std::string, ConfigNode>> entries;
   for (const ConfigNode& map : node.is_list() ? node.as_list() : std::vector<ConfigNode>{node}) {
@@ -166,6 +194,7 @@ dist::LayoutChoice SettingType<dist::LayoutChoice>::read(const ConfigNode& node,
 }
 
 nlohmann::json SettingType<dist::LayoutChoice>::json(const dist::LayoutChoice& value) {
+  if (!value.rounds.empty()) return {{kPreset, value.preset}, {kSwitch, value.rounds}};
   if (!value.preset.empty()) return value.preset;
   const auto before = [](const auto& a, const auto& b) { return a.pattern < b.pattern; };
   nlohmann::json map = nlohmann::json::object(), list = nlohmann::json::array();

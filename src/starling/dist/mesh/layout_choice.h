@@ -40,11 +40,18 @@ struct LayoutRule {
 inline constexpr std::string_view kHeightWord = "height", kInputs = "input";
 std::vector<std::string> layout_words();
 
+// Words for the switch of a preset with rounds: gather (all at once), turns, shares.
+std::vector<std::string> switch_words();
+
 // A layout as an option of a strategy: the name of a preset, or a map of patterns, `{"block*.think.fc1": {model:
-// columns}}`. What no pattern names is whole on every rank.
+// columns}}`, or a preset with its switch, `{preset: one_weird_trick, switch: turns}`. What no pattern names is whole
+// on every rank.
 struct LayoutChoice {
   std::string preset{};  // empty: the rules alone
   std::vector<LayoutRule> rules{};
+  // How layers that all ranks have a part of get the rows of all: "turns": each rank broadcasts its rows when its turn
+  // comes, "shares": each round has a share of every rank's rows; empty: all rows are gathered at once.
+  std::string rounds{};
 
   bool empty() const { return preset.empty() && rules.empty(); }
   // Rules with those of the preset for a mesh. Throws Error if a rule names an axis that the mesh has not, or splits
@@ -66,6 +73,7 @@ struct LayoutPreset {
   std::string doc;
   std::vector<LayoutRule> (*rules)(const std::string& axis);  // null: none
   bool on_data = false;                                       // along the axis `data`; else along the first other one
+  bool switches = false;                                      // takes switch_words()
 };
 const std::vector<LayoutPreset>& layout_presets();
 

@@ -44,11 +44,11 @@ const std::vector<LayoutPreset>& layout_presets() {
   static const std::vector<LayoutPreset> presets = {
       {"singa_batch", "nothing but rows of the batch (SINGA's partition by batch)", nullptr},
       {"singa_hybrid", "convolutions by rows, dense layers by their outputs (SINGA's hybrid partition)",
-       one_weird_trick, true},
+       one_weird_trick, true, true},
       {"megatron", "heads, hidden units and vocabulary of transformers over the axis beside data", megatron},
       {"fsdp", "every worker of the axis data stores a piece of all state: the same as zero: 3", nullptr},
       {"one_weird_trick", "convolutions by rows, layers called fc… by their outputs, both over the axis data",
-       one_weird_trick, true},
+       one_weird_trick, true, true},
       {"singa_feature", "outputs of every layer over the axis beside data (SINGA's partition by feature)",
        singa_feature},
       {"spatial", "rows of pictures over the axis beside data: convolutions and pools exchange their borders", spatial},

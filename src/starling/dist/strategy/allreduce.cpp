@@ -145,8 +145,6 @@ void check_options(const AllReduceOptions& options, const dist::StatePlan& plan)
   const std::int64_t zero = plan.asked_zero(), ranks = plan.data_ranks();
   const bool coded = !options.codec.none();
   check(zero >= 0 && zero <= 3, "[allreduce] expected zero of 0 to 3, got {}", zero);
-  check(zero == 0 || !options.deterministic,
-        "[allreduce] expected zero: 0 with deterministic, whose shards are added whole, got {}", zero);
   check(zero == 0 || !coded,
         "[allreduce] expected zero: 0 with a codec, which sends whole gradients to all workers, got {}", zero);
   check(!plan.has_rules_along(dist::kDataAxis) || (zero == 0 && !options.deterministic),
@@ -237,6 +235,7 @@ std::unique_ptr<runtime::Program> AllReduce::build_once(const graph::Graph& trac
                                       .world = mesh_ ? mesh_->world() : options.world,
                                       .shards = shards(),
                                       .shard_order = options_.shard_order,
+                                      .rounds = plan_.rounds(),
                                       .local_gradients = local_gradients};
   if (!coded_.none()) global = coded_.rewrite(global, Symbol(dist::split_group(rank)));
   Container local = dist::with_pieces(container, sharded_);

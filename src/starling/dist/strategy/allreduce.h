@@ -22,7 +22,7 @@ struct AllReduceOptions {
   dist::CodecChoice codec = {};       // wire form of gradients; not in deterministic mode
   std::string shard_order = "shard";  // "tree" adds per worker first; for experiments, loses bitwise equality
   // State that every rank stores a piece of, instead of all (ZeRO): 1 optimizer state, 2 also gradients that are added
-  // up over several batches, 3 also weights, which are gathered where they are used. Not with `deterministic`.
+  // up over several batches, 3 also weights, which are gathered where they are used.
   std::int64_t zero = 0;
   // Ranks in a grid: rows of a batch are split along its axis `data`, and parameters along the others, as the layout
   // says. Without a mesh all ranks are on the axis `data`.

@@ -1,6 +1,7 @@
 #include "starling/train/job/job_layout.h"
 
 #include <algorithm>
+#include <map>
 
 #include "starling/base/error.h"
 #include "starling/dist/mesh/layout_mistakes.h"
@@ -56,7 +57,7 @@ double megabytes(std::int64_t bytes) { return static_cast<double>(bytes) / (1 <<
 std::string told_levels(const PreparedJob& prepared, const AllReduceOptions& options, std::int64_t ranks_here) {
   const auto ranks = static_cast<int>(prepared.job.distribute.workers);
   if (ranks == 1) return "; with more workers distribute.zero gives each a piece of it";
-  if (options.deterministic || !options.codec.none()) return "";
+  if (!options.codec.none()) return "";
   std::string told, fitting;
   const std::int64_t last = prepared.job.train.average ? 2 : 3;
   for (std::int64_t level = plan_of(options, prepared.job).zero() + 1; level <= last; ++level) {
@@ -128,23 +129,51 @@ void check_layout(const PreparedJob& prepared) {
   dist::expect_whole_heads(dist::plan_step(trace_job(prepared, {.update = false}), plan, 0), plan);
 }
 
+namespace {
+
 // Norms of pictures are sums over all rows of the batch before the program is cut along the other axes.
-std::vector<std::string> layout_notes(const PreparedJob& prepared) {
-  const auto plan = state_plan(prepared.job);
-  if (!plan || prepared.job.distribute.batch_norm == DistributeJob::BatchNorm::global) return {};
+bool widens_norms(const PreparedJob& prepared, const dist::StatePlan& plan, const graph::Graph& step) {
+  if (prepared.job.distribute.batch_norm == DistributeJob::BatchNorm::global) return false;
   const auto splits = [&](const MeshAxis& axis) {
-    return plan->splits_pictures(axis.name) && axis.size < plan->mesh().ranks();
+    return plan.splits_pictures(axis.name) && axis.size < plan.mesh().ranks();
   };
-  const auto& axes = plan->mesh().axes();
-  if (std::none_of(axes.begin(), axes.end(), splits)) return {};
-  const graph::Graph step = trace_job(prepared, {.update = false});
+  const auto& axes = plan.mesh().axes();
+  if (std::none_of(axes.begin(), axes.end(), splits)) return false;
   const auto is_norm = [&](const graph::Node& node) {
     return graph::is_op(node, "batch_norm_train") && step.value(node.in[0]).type.shape.rank() >= 4;
   };
-  if (std::none_of(step.nodes().begin(), step.nodes().end(), is_norm)) return {};
-  return {
-      "distribute.layout splits pictures: their batch norms have statistics of all rows of the batch, as with "
-      "distribute.batch_norm: global"};
+  return std::any_of(step.nodes().begin(), step.nodes().end(), is_norm);
+}
+
+// "12 ops take whole operands though pieces are there (8 conv2d, 4 max_pool2d)".
+std::string told_fallbacks(const std::vector<dist::PlannedFallback>& fallbacks) {
+  std::map<std::string, int> counts;
+  for (const auto& one : fallbacks) ++counts[one.op];
+  std::string ops;
+  for (const auto& [op, count] : counts) ops += fmt::format("{}{} {}", ops.empty() ? "" : ", ", count, op);
+  return fmt::format("{} {} whole operands though pieces are there ({})", fallbacks.size(),
+                     fallbacks.size() == 1 ? "op takes" : "ops take", ops);
+}
+
+}  // namespace
+
+std::vector<std::string> layout_notes(const PreparedJob& prepared) {
+  const auto plan = state_plan(prepared.job);
+  if (!plan || !plan->has_rules()) return {};
+  const optim::DeferredState no_memory([](const Tensor&) { return true; });
+  const graph::Graph step = trace_job(prepared);
+  std::vector<std::string> notes;
+  if (widens_norms(prepared, *plan, step)) {
+    notes.emplace_back(
+        "distribute.layout splits pictures: their batch norms have statistics of all rows of the batch, as with "
+        "distribute.batch_norm: global");
+  }
+  const dist::PlannedStep planned = plan_step(step, *plan, 0);
+  if (!planned.fallbacks.empty()) {
+    notes.push_back(fmt::format("with distribute.layout {}: starling inspect layout tells which",
+                                told_fallbacks(planned.fallbacks)));
+  }
+  return notes;
 }
 
 }  // namespace starling::train

@@ -26,7 +26,8 @@ std::string told_state(const PreparedJob& prepared, std::int64_t ranks_here);
 
 // Throws Error, with what was expected, if the job's layout does not fit its network.
 void check_layout(const PreparedJob& prepared);
-// Notes of a layout that fits: where it overrides what the job says.
+// Notes of a layout that fits: where it overrides what the job says, and how many ops lose by it. Allocates next to
+// nothing.
 std::vector<std::string> layout_notes(const PreparedJob& prepared);
 
 }  // namespace starling::train

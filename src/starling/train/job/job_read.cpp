@@ -267,8 +267,6 @@ void check_zero(const Job& job, const ConfigNode& node) {
   const auto given = options_of(node).find("zero");
   const ConfigNode& place = given ? *given : node;
   const std::string got = std::to_string(zero);
-  if (options.value("deterministic", false))
-    place.refuse("zero: 0 with deterministic: true, whose shards are added whole on every worker", got);
   if (const nlohmann::json codec = options.value("codec", nlohmann::json("none")); codec != "none")
     place.refuse("zero: 0 with a codec, which sends whole gradients to all workers", got);
   if (zero == 3 && job.train.average)

@@ -183,9 +183,10 @@ MonitorContext monitor_context(const Job& job) {
   return context;
 }
 
-void add_callbacks(Trainer& trainer, const PreparedJob& prepared, const TrainOptions& options) {
+void add_callbacks(Trainer& trainer, const PreparedJob& prepared, const TrainOptions& options,
+                   std::vector<std::string> notes) {
   const TrainJob& job = prepared.job.train;
-  std::vector<std::string> notes = prepared.data.splits.notes;
+  for (const auto& note : prepared.data.splits.notes) notes.push_back(note);
   for (auto& note : procedure_notes(prepared)) notes.push_back(std::move(note));
   for (auto& note : codec_notes(prepared)) notes.push_back(std::move(note));
   trainer.add(std::make_shared<JobFile>(prepared.job, std::move(notes)));
@@ -337,6 +338,7 @@ TrainResult train_rank(const Job& job, const JobData& data, const TrainOptions& 
   const bool leads = setup.rank() == 0;
   const PreparedJob prepared = prepare_for(job, data, options, setup);
   if (leads) expect_folder(job);
+  std::vector<std::string> notes = leads ? layout_notes(prepared) : std::vector<std::string>();
   if (setup.step && job.distribute.batch_norm == DistributeJob::BatchNorm::global)
     nn::use_global_statistics(*prepared.net);
   expect_batches(prepared);
@@ -354,7 +356,7 @@ TrainResult train_rank(const Job& job, const JobData& data, const TrainOptions& 
   const bool pauses = options.pause_after > 0 && options.pause_after < job.train.epochs;
   if (pauses) how.stop = [paused, stop = options.stop] { return *paused || (stop && stop()); };
   Trainer trainer(*prepared.net, *optimizer, prepared.objective, std::move(how));
-  add_callbacks(trainer, prepared, options);
+  add_callbacks(trainer, prepared, options, std::move(notes));
   if (pauses) trainer.add(std::make_shared<PauseAfter>(options.pause_after, paused));
   if (setup.stepped) trainer.add(after_step([&](Run& run) { setup.stepped(run.state().step); }));
   trainer.add(saver);

@@ -66,11 +66,12 @@ Forward run_forward(const Objective& objective, nn::Module& net, std::span<const
   return forward;
 }
 
-// Strategy of programs that keep gradients local between them; null: every program reduces its own.
+// Strategy of the programs that a step is made of, which may keep gradients local between them and update what is
+// stored in pieces; null: gradients and updates are this rank's own.
 std::shared_ptr<runtime::Strategy> parts_of(const std::shared_ptr<runtime::Strategy>& strategy,
                                             const std::shared_ptr<dist::RankStrategy>& ranks) {
   if (const auto* threads = dynamic_cast<const DataParallel*>(strategy.get())) return threads->parts();
-  if (!ranks || !ranks->global_program() || !ranks->keeps_local_gradients()) return nullptr;
+  if (!ranks || !ranks->global_program()) return nullptr;
   return std::make_shared<dist::StepParts>(ranks);
 }
 

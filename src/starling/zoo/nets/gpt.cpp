@@ -61,6 +61,8 @@ Settings zoo::GptOptions::settings() {
           setting("heads", &GptOptions::heads, "attention heads of a layer; they divide the width",
                   {.min = 1, .max = 1024}),
           dropout_setting<GptOptions>("share of the embeddings dropped while training"),
+          setting("attention_dropout", &GptOptions::attention_dropout,
+                  "share of the attention weights dropped while training", {.min = 0, .max = 0.99}),
           setting("tied", &GptOptions::tied, "the head has the weights of the tokens' embedding")};
 }
 
@@ -72,7 +74,9 @@ nn::Sequential zoo::gpt(const GptOptions& o) {
   net.add("embed", embed);
   if (o.dropout > 0) net.add("drop", nn::Dropout(o.dropout));
   for (std::int64_t i = 1; i <= o.depth; ++i) {
-    net.add("block" + std::to_string(i), nn::transformer_block({.width = o.width, .heads = o.heads, .causal = true}));
+    net.add(
+        "block" + std::to_string(i),
+        nn::transformer_block({.width = o.width, .heads = o.heads, .causal = true, .dropout = o.attention_dropout}));
   }
   net.add("norm", nn::LayerNorm({.width = o.width}));
   if (o.tied)

@@ -11,8 +11,9 @@ struct GptOptions {
   std::int64_t width = 384;
   std::int64_t depth = 6;  // number of layers
   std::int64_t heads = 6;
-  double dropout = 0;  // after the embeddings
-  bool tied = false;   // the head's weights are those of the tokens' embedding
+  double dropout = 0;            // after the embeddings
+  double attention_dropout = 0;  // of attention weights
+  bool tied = false;             // the head's weights are those of the tokens' embedding
   static Settings settings();
 };
 // GPT-2, the smallest of its family; the vocabulary of 50257 is padded to a multiple of 64.

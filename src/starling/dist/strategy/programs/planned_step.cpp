@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "starling/base/error.h"
+#include "starling/dist/strategy/programs/rank_program.h"
 #include "starling/dist/strategy/programs/sharded_program.h"
 #include "starling/graph/passes/partition/partitioner.h"
+#include "starling/graph/passes/partition/rounds.h"
 #include "starling/ops/def/attrs/comm.h"
 #include "starling/ops/def/sharding/halo.h"
 #include "starling/ops/def/sharding/resplit.h"
@@ -89,6 +91,11 @@ void describe_exchange(const graph::Graph& graph, const graph::Node& node, std::
     const std::int64_t own = graph.value(node.out[0]).type.shape[0];
     one.from = "terms", one.to = "pieces";
     one.sent = rows == 0 ? 0 : bytes / rows * (rows - own);
+  } else if (one.op == "broadcast" || one.op == "reduce_to_root") {
+    const auto& a = node.attrs.as<op::RootAttrs>();
+    const bool out = one.op == "broadcast", at_root = a.root == a.rank;
+    one.from = out ? "rows of a rank" : "terms", one.to = out ? "whole" : "rows of a rank";
+    one.sent = out ? (at_root ? bytes * (ranks - 1) : 0) : at_root ? 0 : bytes;
   } else {
     one.from = "terms", one.to = "whole";
     one.sent = 2 * bytes * (ranks - 1) / ranks;
@@ -190,7 +197,9 @@ RankPart part_of(const graph::Graph& traced, const StatePlan& plan, int rank, co
 }  // namespace
 
 RankPart rank_part(const graph::Graph& traced, const StatePlan& plan, int rank) {
-  return part_of(traced, plan, rank, {});
+  RankPart part = part_of(traced, plan, rank, {});
+  if (!plan.rounds().empty()) part = {cut_in_rounds(part.graph, part.context, plan.rounds()), {}};
+  return part;
 }
 
 PlannedStep plan_step(const graph::Graph& traced, const StatePlan& plan, int rank) {
@@ -204,8 +213,9 @@ PlannedStep plan_step(const graph::Graph& traced, const StatePlan& plan, int ran
     const graph::Partitioner::Mesh along{
         .parts = part.context.world, .first = part.context.rank, .group = Symbol(kDataAxis)};
     graph::Partitioner cut(part.graph, along, part.context.inputs);
-    step.local = cut.run();
+    graph::Graph made = cut.run();
     note(kDataAxis, cut);
+    step.local = in_rounds(made, part.context, plan.rounds());
   } else {
     step.local = std::move(part.graph);
   }

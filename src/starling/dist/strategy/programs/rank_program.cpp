@@ -5,6 +5,7 @@
 #include "starling/base/error.h"
 #include "starling/base/thread/as_rank.h"
 #include "starling/dist/strategy/gradient_slots.h"
+#include "starling/graph/passes/partition/rounds.h"
 #include "starling/tensor/allocator.h"
 #include "starling/tensor/bytes.h"
 
@@ -57,6 +58,12 @@ std::string split_group(const RankProgramOptions& options) {
        options.world.groups.size(), options.comm->size());
 }
 
+graph::Graph cut_in_rounds(const graph::Graph& global, const graph::PassContext& context, const std::string& rounds) {
+  if (context.world == 1) return global;
+  const graph::Partitioner::Mesh along{.parts = context.world, .first = context.rank, .group = Symbol(context.group)};
+  return in_rounds(graph::Partitioner(global, along, context.inputs).run(), context, rounds);
+}
+
 RankProgram::RankProgram(const graph::Graph& global, const Container& container, const runtime::BuildOptions& build,
                          const RankProgramOptions& options)
     : comm_(options.comm),
@@ -67,8 +74,11 @@ RankProgram::RankProgram(const graph::Graph& global, const Container& container,
                .shards = options.shards,
                .shard_order = options.shard_order,
                .program = build.program} {
+  const graph::Graph given = options.local_gradients ? with_local_slots(global) : global;
   runtime::BuiltProgram built =
-      runtime::build_program(options.local_gradients ? with_local_slots(global) : global, context_);
+      options.rounds.empty()
+          ? runtime::build_program(given, context_)
+          : runtime::build_program(cut_in_rounds(given, context_, options.rounds), {.program = context_.program});
   reports_ = std::move(built.reports);
   instance_ = std::make_unique<runtime::Instance>(built.executable, container,
                                                   instance_options(options, arena_for(*built.executable, *comm_)));

@@ -18,6 +18,7 @@ struct RankProgramOptions {
   CommWorld world = {};
   int shards = 0;  // > 0: deterministic, with so many logical shards
   std::string shard_order = "shard";
+  std::string rounds = {};       // how gathered rows are taken in rounds: "turns", "shares"; empty: all at once
   bool local_gradients = false;  // gradient slots hold this rank's terms; the program that consumes them reduces them
 };
 
@@ -54,6 +55,10 @@ class RankProgram {
   std::unique_ptr<runtime::Instance> instance_;
   std::vector<bool> split_outputs_;
 };
+
+// The program of a rank along the axis of the context, with rounds (graph/passes/partition/rounds.h). Passes get it as
+// the program of a single rank that exchanges by itself, so its reductions are not joined in buckets.
+graph::Graph cut_in_rounds(const graph::Graph& global, const graph::PassContext& context, const std::string& rounds);
 
 // Name of the group over whose ranks rows are split; empty: all ranks of the program.
 std::string split_group(const RankProgramOptions& options);

@@ -5,7 +5,10 @@
 namespace starling::dist {
 
 StatePlan::StatePlan(const MeshChoice& mesh, const LayoutChoice& layout, std::int64_t zero, int ranks)
-    : mesh_(mesh.shape(ranks)), rules_(layout.rules_on(mesh_)), zero_(layout.preset == "fsdp" ? kWeights : zero) {}
+    : mesh_(mesh.shape(ranks)),
+      rules_(layout.rules_on(mesh_)),
+      rounds_(layout.rounds),
+      zero_(layout.preset == "fsdp" ? kWeights : zero) {}
 
 bool StatePlan::has_rules_along(std::string_view axis) const {
   return std::any_of(rules_.begin(), rules_.end(), [&](const LayoutRule& rule) { return rule.axis == axis; });

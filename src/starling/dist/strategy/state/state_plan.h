@@ -23,9 +23,10 @@ class StatePlan {
   const MeshShape& mesh() const { return mesh_; }
   int data_ranks() const { return mesh_.size(kDataAxis); }
   std::int64_t zero() const { return data_ranks() > 1 ? zero_ : 0; }
-  std::int64_t asked_zero() const { return zero_; }   // also where there is one rank along `data`
-  bool splits_weights() const;                        // some weight is stored in pieces
-  bool splits_pictures(std::string_view axis) const;  // rows of the pictures among inputs
+  std::int64_t asked_zero() const { return zero_; }      // also where there is one rank along `data`
+  bool splits_weights() const;                           // some weight is stored in pieces
+  bool splits_pictures(std::string_view axis) const;     // rows of the pictures among inputs
+  const std::string& rounds() const { return rounds_; }  // LayoutChoice::rounds
   bool has_rules() const { return !rules_.empty(); }
   bool has_rules_along(std::string_view axis) const;
 
@@ -35,6 +36,7 @@ class StatePlan {
  private:
   MeshShape mesh_;
   std::vector<LayoutRule> rules_;
+  std::string rounds_;
   std::int64_t zero_;
 };
 

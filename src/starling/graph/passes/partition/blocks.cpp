@@ -33,7 +33,8 @@ bool Partitioner::merge_blocks(NodeId id) {
 // Inverse of merge_blocks.
 bool Partitioner::part_blocks(NodeId id) {
   const Node& node = global_.node(id);
-  if (!is_op(node, "reshape") || blocks(node.in[0]) == 0 || !layout_of(node.in[0]).is_split(0)) return false;
+  if (!is_op(node, "reshape") || mesh_.count > 1 || blocks(node.in[0]) == 0 || !layout_of(node.in[0]).is_split(0))
+    return false;
   const Shape& from = global_.value(node.in[0]).type.shape;
   const Shape& to = global_.value(node.out[0]).type.shape;
   if (to.rank() != from.rank() + 1 || to[0] != blocks(node.in[0])) return false;

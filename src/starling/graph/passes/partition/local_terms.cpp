@@ -32,8 +32,11 @@ Partitioner::Pieces Partitioner::terms_of(ValueId value, NodeId like) {
   const auto at = static_cast<std::size_t>(value);
   if (layout_of(value).is_split() && whole_[at].empty() && !state_[at] && !mesh_.ordered)
     return among_zeros(value, like);
-  const bool shares = is_float(global_.value(value).type.dtype);
-  return {times(replicate(value, like)[0], shares ? 1.0 / mesh_.parts : mesh_.first == 0 ? 1.0 : 0.0, like)};
+  const ValueId all = replicate(value, like)[0];
+  if (is_float(global_.value(value).type.dtype)) return {times(all, 1.0 / mesh_.parts, like)};
+  Pieces terms;
+  for (int k = 0; k < mesh_.count; ++k) terms.push_back(times(all, mesh_.first + k == 0 ? 1.0 : 0.0, like));
+  return terms;
 }
 
 Partitioner::Pieces Partitioner::among_zeros(ValueId value, NodeId like) {

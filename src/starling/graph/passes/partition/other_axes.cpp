@@ -42,6 +42,15 @@ Layout taken(const Node& node, const Layout& now) {
 
 }  // namespace
 
+// The same for rounds, which are not of ranks: an exchange of the rows themselves takes those of all rounds.
+ShardRule Partitioner::across_rounds(const Node& node) const {
+  ShardRule rule;
+  for (ValueId in : node.in) rule.in.push_back(taken(node, layouts_[static_cast<std::size_t>(in)]));
+  for (std::size_t i = 0; i < node.out.size(); ++i)
+    rule.out.push_back(i < node.in.size() ? rule.in[i] : Layout::replicate());
+  return rule;
+}
+
 bool Partitioner::across_other_axis(NodeId id) {
   const Node& node = global_.node(id);
   const Symbol group = comm_group(node);

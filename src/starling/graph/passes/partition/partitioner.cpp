@@ -106,6 +106,8 @@ Partitioner::Partitioner(const Graph& global, Mesh mesh, std::vector<Layout> inp
   state_.resize(global_.values().size());
   wished_.resize(global_.values().size());
   gathers_.resize(global_.values().size());
+  if (!mesh_.rounds.empty()) begin_rounds();
+  if (mesh_.shards_done) forget_marks();
   find_wishes();
 }
 
@@ -118,6 +120,7 @@ Graph Partitioner::run() {
   for (ValueId id : global_.outputs) rewriter_.to().outputs.push_back(pieces(id)[0]);
   if (mesh_.first > 0) stop_writing(rewriter_.to());
   if (mesh_.whole_results) forget_layouts();
+  if (!mesh_.rounds.empty() || mesh_.shards_done) restore_layouts();
   return std::move(rewriter_.to());
 }
 
@@ -158,6 +161,8 @@ void Partitioner::node(NodeId id) {
   if (is_op(node, "input")) return input(id);
   if (is_source(node)) return pieces(node.out[0]).empty() ? source(id) : void();  // else read before its turn
   if (is_op(node, "matmul_sgd")) return share_update(id);
+  if (!mesh_.rounds.empty()) return round_node(id);
+  if (mesh_.shards_done && after_shards(id)) return;
   if (keep_terms(id) || keep_pieces(id) || compute_whole(id) || across_other_axis(id)) return;
   // An exchange with a rule of its own, such as coded_reduce, stands in place of one that would be put in.
   check(!node.op->comm || node.op->shard,
@@ -443,6 +448,7 @@ Partitioner::Pieces Partitioner::reduced(Pieces terms, ReduceOp reduce, NodeId l
   static const OpDef& ordered = find_op("ordered_sum");
   static const OpDef& all = find_op("all_reduce");
   if (reduce == ReduceOp::mean) return averaged(std::move(terms), like, label, rows);
+  if (!mesh_.rounds.empty()) return summed(terms, reduce, like);
   if (mesh_.ordered) {
     check(reduce == ReduceOp::sum, "[partition] expected sums in deterministic mode, got a {}", name(reduce));
     const op::OrderedSumAttrs attrs{
@@ -465,6 +471,7 @@ Partitioner::Pieces Partitioner::replicate(ValueId value, NodeId like) {
     layout_of(value) = Layout::replicate();
     return pieces(value) = known;
   }
+  if (!mesh_.rounds.empty()) return known = joined_rounds(value, like);
   if (!mesh_.ordered) return known = gathered(value, like);
   const Shape& shape = global_.value(value).type.shape;
   Pieces laid;

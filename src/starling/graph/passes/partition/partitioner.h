@@ -43,6 +43,14 @@ class Partitioner {
     bool whole_results = false;
     std::size_t bucket_bytes = 0;  // of values that are gathered together for their use
     bool height = false;           // pictures of the inputs, [n, c, rows, …], are cut along their rows (windows.cpp)
+    // Not empty: pieces are rounds, all made by this rank, one after the other, of what the `parts` ranks of `group`
+    // gather of a batch (rounds.cpp). "turns": the rows of one rank after the other; "shares": a share of every rank's.
+    std::string rounds{};
+    int rank = 0;  // of this rank in the group; of rounds
+    // Logical shards of the program have been cut along this group before, and their sums are on every rank: all that
+    // is left is state in pieces (ordered_pieces.cpp). Nothing is reduced any more, as its bits would depend on the
+    // ranks.
+    bool shards_done = false;
   };
 
   Partitioner(const Graph& global, Mesh mesh, std::vector<Layout> inputs);
@@ -54,6 +62,12 @@ class Partitioner {
     ValueId local = -1;  // in the result
   };
   Outcome outcome(ValueId given) const;
+
+  // After run() in rounds: by round, the exchanges that begin it and those that end it.
+  struct RoundEnds {
+    std::vector<NodeId> begins, ends;
+  };
+  const std::vector<RoundEnds>& rounds() const { return round_ends_; }
 
   // Nodes that took whole operands where some were split: their ops have no rule for these pieces.
   struct Fallback {
@@ -184,6 +198,21 @@ class Partitioner {
   }
   void outputs();
   void forget_layouts();
+  void forget_marks();
+  bool after_shards(NodeId id);
+  bool scatters_in_order(NodeId id) const;
+  void scatter_in_order(NodeId id);
+  void begin_rounds();
+  void round_node(NodeId id);
+  bool enter_rounds(NodeId id);
+  bool leave_rounds(NodeId id);
+  bool draw_in_blocks(NodeId id, const ShardRule& rule);
+  bool reshape_rows(NodeId id);
+  ShardRule across_rounds(const Node& node) const;
+  std::int64_t round_blocks(const Node& node, const ShardRule& rule) const;
+  Pieces summed(const Pieces& terms, ReduceOp reduce, NodeId like);
+  Pieces joined_rounds(ValueId value, NodeId like);
+  void restore_layouts();
   Pieces& pieces(ValueId value) { return pieces_[static_cast<std::size_t>(value)]; }
   const Shape& shape_of(ValueId value) const { return global_.value(value).type.shape; }
   Layout& layout_of(ValueId value) { return layouts_[static_cast<std::size_t>(value)]; }
@@ -232,6 +261,9 @@ class Partitioner {
   std::vector<WholeUse> whole_uses_;  // of pieces of state, in the order of the program
   std::size_t together_ = 0;          // bytes that are gathered at once
   std::vector<std::vector<NodeId>> users_;
+  std::vector<Layouts> marked_;  // of a program that is cut again along its group: layouts that values had
+  std::vector<bool> of_batch_;   // of rounds, by value: made from the arguments
+  std::vector<RoundEnds> round_ends_;
   NodeId now_ = 0;  // node that is being cut
 };
 

@@ -47,9 +47,9 @@ void Partitioner::find_wishes() {
     const Layouts& marked = global_.value(node.out[0]).layouts;
     if (!marked.empty() && marked[0].is_split()) stored_[source_index(node)] = marked[0];
   }
+  if (mesh_.ordered) stored_.clear();  // whole for logical shards; the pass partition makes pieces afterwards
   if (stored_.empty()) return;
-  check(mesh_.count == 1 && !mesh_.ordered, "[partition] expected one piece for each rank where state is split, got {}",
-        mesh_.count);
+  check(mesh_.count == 1, "[partition] expected one piece for each rank where state is split, got {}", mesh_.count);
   for (NodeId id = global_.size() - 1; id >= 0; --id) wish(global_.node(id));
   plan_gathers();
 }
@@ -87,6 +87,7 @@ bool Partitioner::takes_pieces(const Node& node) const {
   if (stored_.empty() || is_control(*node.op) || node.op->comm) return false;
   if (node.op->view && !is_op(node, "identity")) return false;
   const bool update = op::update_operands(*node.op, node.attrs).has_value();
+  if (mesh_.shards_done && !update && !node.op->elementwise() && !is_op(node, "identity")) return false;
   bool any = false;
   for (ValueId in : node.in) {
     if (state_[at(in)] || wished_[at(in)].gathered) {
@@ -183,6 +184,7 @@ bool Partitioner::fits_pieces(const Node& node, const std::vector<bool>& state) 
   if (is_op(node, "assign")) return true;
   if (is_control(*node.op) || node.op->comm || (node.op->view && !is_op(node, "identity"))) return false;
   if (op::update_operands(*node.op, node.attrs)) return true;
+  if (mesh_.shards_done && !node.op->elementwise() && !is_op(node, "identity")) return false;
   return std::all_of(node.in.begin(), node.in.end(), [&](ValueId in) {
     const Shape& shape = global_.value(in).type.shape;
     return state[at(in)] || shape.rank() == 0 ||
