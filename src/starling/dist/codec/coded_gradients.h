@@ -48,7 +48,7 @@ class CodedGradients {
   // After every step, which waited so many seconds for exchanges since begin(). Collective where forms are chosen
   // again: ranks agree on what they have seen by one small all-reduce.
   void after_step(double waited);
-  // Of parameters whose gradients have travelled in a form of a codec, or whose form is chosen.
+  // Traffic of parameters whose gradients have travelled in a form of a codec, or whose form is chosen.
   std::vector<GradientTraffic> traffic() const;
 
   // "codec.<parameter>.<state>", for checkpoints.

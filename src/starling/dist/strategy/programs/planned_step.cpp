@@ -91,7 +91,7 @@ void describe_exchange(const graph::Graph& graph, const graph::Node& node, std::
     const std::int64_t own = graph.value(node.out[0]).type.shape[0];
     one.from = "terms", one.to = "pieces";
     one.sent = rows == 0 ? 0 : bytes / rows * (rows - own);
-  } else if (one.op == "broadcast" || one.op == "reduce_to_root") {
+  } else if (node.op->attrs == &attr_type<op::RootAttrs>()) {
     const auto& a = node.attrs.as<op::RootAttrs>();
     const bool out = one.op == "broadcast", at_root = a.root == a.rank;
     one.from = out ? "rows of a rank" : "terms", one.to = out ? "whole" : "rows of a rank";
