@@ -108,7 +108,7 @@ TEST_F(ServersJob, NoSampleIsLostAndEverySumIsTheSame) {
 
 TEST_F(ServersJob, StaleReadsAreBoundedAndReachTheBoundBesideASlowWorker) {
   const auto gap = [&](const std::string& name, const std::string& strategy) {
-    return counter(run(name, {"distribute={workers: 3, servers: 2, slow: [1, 1, 60], strategy: " + strategy + "}",
+    return counter(run(name, {"distribute={workers: 3, servers: 2, slow: [1, 1, 120], strategy: " + strategy + "}",
                               "train.epochs=4"}),
                    0, "servers.gap.largest");
   };
