@@ -210,9 +210,11 @@ TEST_F(ServersJob, DownpourPushesAndFetchesWhenItSays) {
 }
 
 TEST_F(ServersJob, EvaluatesAndSavesWhatTheServersHoldAndGoesOnFromIt) {
-  for (const char* strategy : {"async", "ssp", "sync_server", "downpour"}) {
+  int number = 0;
+  for (const char* strategy : {"async", "ssp", "sync_server", "downpour", "ssp, staleness: 0",
+                               "ssp, staleness: 0, codec: one_bit", "sync_server, codec: one_bit"}) {
     const std::string distribute = "distribute={workers: 2, servers: 2, strategy: " + std::string(strategy) + "}";
-    const std::string folder = std::string("broken-") + strategy;
+    const std::string folder = "broken-" + std::to_string(number++);
     TrainOptions stopped;
     int asked = 0;
     stopped.stop = [&asked] { return asked++ >= 5; };
