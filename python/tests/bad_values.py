@@ -242,6 +242,7 @@ def main(seed, calls):
     resource.setrlimit(resource.RLIMIT_AS, (own + ROOM, own + ROOM))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     came = round_of(seed, calls)
+    round_of(seed, calls)
     gc.collect()
     before = resident(), len(gc.get_objects()), threads()
     again = round_of(seed, calls)
