@@ -22,7 +22,7 @@ struct Watch {
   Comm* comm = nullptr;
   bool active = false;
   std::atomic<bool> asked{false};
-  std::atomic<std::uint64_t> ended{0};      // pieces of work that have ended so far
+  std::atomic<std::uint64_t> turns{0};      // how often work has begun or ended so far
   std::atomic<std::uint64_t> meant_for{0};  // what it was when the last Ctrl-C arrived
 
   Watch() { ::sem_init(&arrived, 0, 0); }
@@ -53,7 +53,7 @@ void on_interrupt(int number, siginfo_t* about, void* context) {
     before.sa_handler(number);
   Watch* const watch = watch_of_process();
   if (!watch) return;
-  watch->meant_for.store(watch->ended.load());
+  watch->meant_for.store(watch->turns.load());
   ::sem_post(&watch->arrived);
 }
 
@@ -68,8 +68,8 @@ bool ends_programs() try {
 
 void end_work(Watch& watch) {
   const std::scoped_lock lock(watch.mutex);
-  // Between short pieces of work Python may have raised KeyboardInterrupt already: what began since goes on.
-  if (!watch.active || watch.meant_for.load() != watch.ended.load()) return;
+  // Before this thread got here Python may have raised KeyboardInterrupt already: work that began since goes on.
+  if (!watch.active || watch.meant_for.load() != watch.turns.load()) return;
   watch.asked.store(true);
   if (!watch.comm) return;
   try {
@@ -127,6 +127,7 @@ Interruptible::Interruptible(Comm* comm) {
     watch.active = outermost_ = true;
     watch.comm = comm;
     watch.asked.store(false);
+    ++watch.turns;
   }
   scope_.emplace(watch.asked);
   hear_interrupts();
@@ -138,7 +139,7 @@ Interruptible::~Interruptible() {
   const std::scoped_lock lock(watch.mutex);
   watch.active = false;
   watch.comm = nullptr;
-  ++watch.ended;
+  ++watch.turns;
 }
 
 static bool interrupted_work() { return on_main_thread() && watch_of_process() && watch_of_process()->asked.load(); }

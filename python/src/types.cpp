@@ -2,7 +2,9 @@
 
 #include <nanobind/stl/string.h>
 
+#include <cstddef>
 #include <iterator>
+#include <new>
 #include <string_view>
 
 #include "bind.h"
@@ -147,7 +149,8 @@ void bind_types(nb::module_& m) {
       "set_num_threads",
       [](int threads) {
         check(threads >= 1, "[set_num_threads] expected at least one thread, got {}", threads);
-        static_cast<void>(new ThreadScope(threads));  // never left
+        alignas(ThreadScope) static thread_local std::byte place[sizeof(ThreadScope)];
+        new (place) ThreadScope(threads);  // never left
       },
       nb::arg("threads"), "How many threads ops that this thread of the program calls may use from now on.");
   m.attr("__version__") = kVersion;

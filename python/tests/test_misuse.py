@@ -61,7 +61,7 @@ def test_ctrl_c_ends_the_ranks_of_spawn_and_the_process_in_good_order():
     def rank():
         print(sl.dist.rank(), flush=True)
         if sl.dist.rank():
-            time.sleep(2)
+            time.sleep(1)
         return sl.dist.all_reduce(sl.ones(2))
     try:
         sl.dist.spawn(rank, 2)
@@ -368,3 +368,54 @@ def test_what_a_compiled_function_has_made_is_written_in_place():
     with pytest.raises(sl.Error, match="value without gradient"):
         sl.compile(lambda: sl.zeros(2).__setitem__(0, w * 2))()
     assert outside.tolist() == [0] * 5
+
+
+def trained(make_strategy=None):
+    """A network with a shared weight after a Trainer's run, alone or on this rank."""
+    sl.manual_seed(1)
+    net = Tied("out")
+    ids = np.arange(20) % 5
+    strategy = make_strategy and make_strategy()
+    sl.train.Trainer(net, sl.optim.Adam(net.parameters(), lr=0.1), batch=10, epochs=3, strategy=strategy, quiet=True).fit((ids, (ids + 1) % 5))
+    assert net.out.weight is net.embed.weight
+    return net.out.weight.detach().numpy()
+
+
+def test_ranks_train_a_shared_weight_as_one_process_does(tmp_path):
+    alone = trained()
+    for strategy in (sl.dist.allreduce, lambda: sl.dist.allreduce(zero=1)):
+        for one in sl.dist.spawn(trained, 2, strategy):
+            assert np.allclose(one, alone, atol=1e-5)
+    net = Tied()
+    assert net.half().out.weight is net.embed.weight and net.embed.weight.dtype == sl.f16
+    net.float()
+    optimizer = sl.optim.Adam(net.parameters(), lr=0.1)
+    kept = sl.train.Checkpoints(tmp_path, net=net, optimizer=optimizer)
+    net(sl.tensor([1])).sum().backward()
+    optimizer.step()
+    kept.save(1)
+    fresh = Tied()
+    again = sl.train.Checkpoints(tmp_path, net=fresh, optimizer=sl.optim.Adam(fresh.parameters(), lr=0.1))
+    assert again.load() == 1 and fresh.out.weight.tolist() == net.embed.weight.tolist() and fresh.out.weight is fresh.embed.weight
+
+
+def test_ctrl_c_that_python_code_has_caught_does_not_end_the_work_that_follows(tmp_path):
+    done = run_script(
+        """
+        import os, signal, starling as sl
+        x = sl.full((100, 100), 1e-2)
+        program = sl.compile(lambda x: sl.while_loop(lambda s: s[1] < 300, lambda s: (s[0] @ x, s[1] + 1), (x, sl.tensor(0))), threads=1)
+        program(x)
+        whole = 0
+        for _ in range(10):
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+                for _ in range(10**6): pass
+            except KeyboardInterrupt:
+                program(x)
+                whole += 1
+        print(whole)
+        """,
+        tmp_path, seconds=60,
+    )
+    assert done.stdout == "10\n", done.stdout + done.stderr
