@@ -222,12 +222,12 @@ TEST_F(LeaderLines, AWorkerThatIsTakenForLostComesBackOnceTheServersKnow) {
 // Both give signs of life, and worker 1 does not join.
 // Label: waits
 TEST_F(LeaderLines, AWorkerHasHalfOfTheDeadlineToJoin) {
+  const auto begin = Clock::now();
   const Pool made(500ms, 4'000ms);
   wire_ = made.wire();
   auto joins = line(0, 100ms);
   const auto loads = line(1, 100ms);
   EXPECT_TRUE(joins.join({}).has_value());
-  const auto begin = Clock::now();
   std::vector<std::string> notes;
   while (notes.empty() && Clock::now() - begin < 10s) {
     static_cast<void>(made.pool->step());
@@ -235,7 +235,7 @@ TEST_F(LeaderLines, AWorkerHasHalfOfTheDeadlineToJoin) {
   }
   ASSERT_EQ(notes.size(), 1U);
   EXPECT_NE(notes[0].find("worker 1 is lost: it has not joined within "), std::string::npos) << notes[0];
-  EXPECT_GT(Clock::now() - begin, 1'800ms) << "not as soon as one that is silent";
+  EXPECT_GE(Clock::now() - begin, 2'000ms) << "not as soon as one that is silent";
 }
 
 }  // namespace
