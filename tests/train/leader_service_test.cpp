@@ -170,35 +170,72 @@ TEST_F(LeaderLines, MembersWaitForOneThatLoadsForLong) {
   EXPECT_EQ(joined, 2);
 }
 
+// A pool of two workers beside a server.
+class Pool {
+ public:
+  explicit Pool(std::chrono::milliseconds heartbeat, std::chrono::milliseconds deadline = 300'000ms)
+      : rule_(ps::optimizer_named("sgd")({{.parameters = {weight_}}})) {
+    WorkerPoolOptions how;
+    how.strategy = "async";
+    how.workers = 2;
+    how.wire = servers_.wire;
+    how.address = kLeader;
+    how.heartbeat = heartbeat;
+    how.deadline = deadline;
+    how.connect = [this](const dist::TrainedState&) { return servers_.client(-1); };
+    pool = std::make_unique<WorkerPool>(std::move(how));
+    pool->begin({.grid = {.samples = 100, .batch = 10},
+                 .epochs = 1,
+                 .rate = [](std::int64_t) { return 0.1; },
+                 .state = {.weights = {{"a", weight_}}, .rule = rule_.get()}});
+    pool->allow(1);
+  }
+  const std::shared_ptr<ps::Wire>& wire() const { return servers_.wire; }
+
+ private:
+  ps::ServerThreads servers_{
+      "inproc", {{.name = "a", .type = {DType::f32, {4}}}}, 1, {.clock = {.workers = 2, .bound = ps::kUnbounded}}};
+  Tensor weight_ = zeros({4}).set_name("a").set_requires_grad();
+  std::unique_ptr<optim::Optimizer> rule_;
+
+ public:
+  std::unique_ptr<WorkerPool> pool;  // goes first
+};
+
 // The leader notices the loss at its next look, and has the servers retire the worker before that gets a portion again.
 TEST_F(LeaderLines, AWorkerThatIsTakenForLostComesBackOnceTheServersKnow) {
-  const std::vector<ps::ServedTensor> net{{.name = "a", .type = {DType::f32, {4}}}};
-  const ps::ServerThreads servers("inproc", net, 1, {.clock = {.workers = 2, .bound = ps::kUnbounded}});
-  wire_ = servers.wire;
-  const Tensor weight = zeros({4}).set_name("a").set_requires_grad();
-  const auto rule = ps::optimizer_named("sgd")({{.parameters = {weight}}});
-  WorkerPool pool({.strategy = "async",
-                   .workers = 2,
-                   .wire = wire_,
-                   .address = kLeader,
-                   .heartbeat = 0ms,
-                   .connect = [&](const dist::TrainedState&) { return servers.client(-1); }});
-  pool.begin({.grid = {.samples = 100, .batch = 10},
-              .epochs = 1,
-              .rate = [](std::int64_t) { return 0.1; },
-              .state = {.weights = {{"a", weight}}, .rule = rule.get()}});
-  pool.allow(1);
+  const Pool made(0ms);
+  wire_ = made.wire();
   auto worker = line(1);
   EXPECT_EQ(worker.ask().kind, Kind::portion);
-  pool.lose(1, "it has no disk");
+  made.pool->lose(1, "it has no disk");
   EXPECT_EQ(worker.ask().kind, Kind::later);
-  EXPECT_FALSE(pool.step().has_value());
-  const auto notes = pool.take_notes();
+  EXPECT_FALSE(made.pool->step().has_value());
+  const auto notes = made.pool->take_notes();
   ASSERT_EQ(notes.size(), 1U);
   EXPECT_NE(notes[0].find("worker 1 is lost: it has no disk"), std::string::npos) << notes[0];
   const PortionAnswer back = worker.ask();
   EXPECT_EQ(back.kind, Kind::portion);
   EXPECT_EQ(back.alone, 1);
+}
+
+// Both give signs of life, and worker 1 does not join.
+// Label: waits
+TEST_F(LeaderLines, AWorkerHasHalfOfTheDeadlineToJoin) {
+  const auto begin = Clock::now();
+  const Pool made(500ms, 4'000ms);
+  wire_ = made.wire();
+  auto joins = line(0, 100ms);
+  const auto loads = line(1, 100ms);
+  EXPECT_TRUE(joins.join({}).has_value());
+  std::vector<std::string> notes;
+  while (notes.empty() && Clock::now() - begin < 10s) {
+    static_cast<void>(made.pool->step());
+    notes = made.pool->take_notes();
+  }
+  ASSERT_EQ(notes.size(), 1U);
+  EXPECT_NE(notes[0].find("worker 1 is lost: it has not joined within "), std::string::npos) << notes[0];
+  EXPECT_GE(Clock::now() - begin, 2'000ms) << "not as soon as one that is silent";
 }
 
 }  // namespace

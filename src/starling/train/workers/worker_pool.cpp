@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "starling/base/error.h"
@@ -25,6 +26,12 @@ std::chrono::milliseconds silence(const WorkerPoolOptions& options) {
   return (options.rule.goes_on() ? kMissed : kMissedOfNeeded) * options.heartbeat;
 }
 
+// A run that needs every worker has a deadline of its own.
+std::chrono::milliseconds join_within(const WorkerPoolOptions& options) {
+  if (options.deadline.count() == 0 || !options.rule.goes_on()) return kNoDeadline;
+  return std::max(silence(options), options.deadline / 2);
+}
+
 // Every batch is all samples, however far other strategies had come with them.
 data::PortionGrid::Options whole_set(const data::PortionGrid::Options& grid, std::int64_t pieces) {
   return {.samples = grid.samples, .batch = grid.samples, .pieces = pieces};
@@ -43,7 +50,7 @@ WorkerPool::WorkerPool(WorkerPoolOptions options)
                 .workers = options_.workers,
                 .members = options_.members,
                 .silence = silence(options_),
-                .join = options_.deadline.count() > 0 ? options_.deadline / 2 : kNoDeadline,
+                .join = join_within(options_),
                 .buffers = options_.buffers}) {}
 
 WorkerPool::~WorkerPool() { close(); }
