@@ -146,8 +146,37 @@ TEST_F(CodedServersJob, FactorsOfDenseLayersAreMultipliedOnTheServers) {
               train("sync", "workers: 2, strategy: sync_server", "16").summary.loss, 1e-5);
 }
 
+// Workers choose a form for each gradient, and say which; servers decode each.
+TEST_F(CodedServersJob, ChooseAFormForEachGradient) {
+  const auto train = [&](const std::string& name, const std::string& codec) {
+    return run(name, "workers: 2, strategy: async, codec: " + codec, {"train.epochs=4", "monitor.scalars_every=1"});
+  };
+  const double first = run("first", "strategy: async", {"train.epochs=1"}).summary.loss;
+  const auto chosen = train("chosen", "{name: auto, every: 3}"), bits = train("bits", "{name: auto, as: one_bit}"),
+             half = train("half", "{name: auto, as: bf16}");
+  for (const auto* result : {&chosen, &bits, &half}) EXPECT_LT(result->summary.loss, 0.95 * first);
+  for (const char* weight : {"fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"}) {
+    const std::string form = std::string("codec_form.") + weight;
+    EXPECT_TRUE(chosen.summary.ranks.at(0).counters.contains(form));
+    EXPECT_TRUE(chosen.summary.ranks.at(0).counters.contains("servers." + form)) << "workers tell the servers";
+    EXPECT_EQ(counter(bits, 0, form), static_cast<double>(dist::GradientForm::one_bit));
+    EXPECT_EQ(counter(half, 0, form), static_cast<double>(dist::GradientForm::bf16));
+  }
+  EXPECT_EQ(2 * counter(half, 0, "coded_bytes"), counter(half, 0, "decoded_bytes"));
+  EXPECT_LT(10 * counter(bits, 0, "coded_bytes"), counter(bits, 0, "decoded_bytes"));
+  std::ifstream log(runs_.path() / "bits" / kLogName);
+  bool told = false;
+  for (std::string line; std::getline(log, line);) {
+    const auto event = nlohmann::json::parse(line);
+    if (event.at("event") == "codec") told = event.at("forms").at("fc1.weight") == "one_bit";
+  }
+  EXPECT_TRUE(told);
+  const auto none = run("none", "strategy: async").summary.ranks.at(0).counters;
+  EXPECT_FALSE(none.contains("codec_form.fc1.weight")) << "control: nothing is chosen";
+}
+
 TEST_F(CodedServersJob, AreRefusedWithWhatWasExpected) {
-  for (const char* codec : {"power_sgd", "auto"}) {
+  for (const char* codec : {"power_sgd", "{layers: [{name: \"fc1*\", codec: fp16}]}"}) {
     try {
       static_cast<void>(job("refused", std::string("strategy: async, codec: ") + codec));
       ADD_FAILURE() << codec;

@@ -43,7 +43,7 @@ class CodedWorld {
   static void expect_done(const Result<void>& result) { EXPECT_TRUE(result.ok()) << result.error(); }
 
   Header header_of(const Key& key) {
-    return {.verb = Verb::push, .key = key.id, .number = ++number, .form = codec.form()};
+    return {.verb = Verb::push, .key = key.id, .number = ++number, .form = codec.form_of(key)};
   }
   std::vector<Message> step(int seed) {
     const Tensor gradient = drawn_like(kMatrix[0].type, seed);
@@ -225,6 +225,25 @@ TEST(PsCodedPush, OfLinesCodesWholeLinesAlone) {
     EXPECT_EQ(bits.codes(key), real && (key.tensor == 1 || table.type_of(key).shape.rank() == 2)) << key.id;
   }
   EXPECT_GT(table.keys_of(0).size(), 1U) << "control: it is cut";
+}
+
+// Values that one_bit kept leave with the next push in another form; servers decode whatever comes.
+TEST(PsCodedPush, OfAutoChangesItsFormAndLosesNothing) {
+  for (const GradientForm next : {GradientForm::dense, GradientForm::bf16}) {
+    CodedWorld world("auto", "auto");
+    world.codec.set_form(0, GradientForm::one_bit);
+    for (int step = 0; step < 4; ++step) world.step(step);
+    EXPECT_GT(world.behind(), 5) << "control: what was sent alone";
+    EXPECT_TRUE(world.codec.keeps());
+    world.codec.set_form(0, next);
+    world.step(4);
+    EXPECT_FALSE(world.codec.keeps()) << name(next);
+    EXPECT_LT(world.behind(), next == GradientForm::dense ? 1e-3 : 1) << name(next);
+    world.codec.set_form(0, GradientForm::one_bit);
+    world.step(5);
+    world.release();
+    EXPECT_LT(world.behind(), next == GradientForm::dense ? 1e-3 : 1) << "and back";
+  }
 }
 
 // Codecs are for f32: weights of f64 travel as they are, and a server refuses a coded gradient of one.

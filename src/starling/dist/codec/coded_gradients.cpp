@@ -1,7 +1,6 @@
 #include "starling/dist/codec/coded_gradients.h"
 
 #include <algorithm>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -9,10 +8,10 @@
 #include "starling/base/file/glob.h"
 #include "starling/dist/codec/choose_again.h"
 #include "starling/dist/codec/coded_traffic.h"
+#include "starling/dist/codec/measured_here.h"
 #include "starling/dist/comm/probe.h"
 #include "starling/graph/rewriter.h"
 #include "starling/ops/api/creation.h"
-#include "starling/ops/api/matmul.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/attrs/coded.h"
 #include "starling/ops/def/attrs/state.h"
@@ -55,42 +54,6 @@ void write_back(graph::Rewriter& rewriter, const Kept& kept) {
   rewriter.emit(assign, {&value, 1}, op::AssignAttrs{kept.variable}, kept.like);
 }
 
-// Time of an operation of a product, best of a few.
-double flop_seconds() {
-  constexpr std::int64_t kSize = 256;
-  constexpr int kTimes = 5;
-  const NoGrad no_grad;
-  const Tensor a = full({kSize, kSize}, 0.5), b = full({kSize, kSize}, 0.25);
-  double best = std::numeric_limits<double>::infinity();
-  for (int i = 0; i < kTimes; ++i) {
-    const auto begin = SteadyClock::now();
-    static_cast<void>(matmul(a, b));
-    best = std::min(best, seconds_since(begin));
-  }
-  return best / (2.0 * kSize * kSize * kSize);
-}
-
-// Time of coding a value once and of decoding it twice, as in an exchange of two stages; best of a few.
-double coding_seconds(const char* name) {
-  constexpr std::int64_t kLines = 256, kWidth = 256, kValues = kLines * kWidth;
-  constexpr int kTimes = 5;
-  const CodecPtr codec = codec_kinds().by_name(name).make();
-  const PushCoder& coder = *codec->push_coder();
-  const CodedShape shape{kLines, kWidth};
-  std::vector<float> x(kValues, 0.5F), kept(kValues, 0.0F), y(kValues);
-  std::vector<std::uint32_t> wire(coder.most_bytes(shape) / sizeof(std::uint32_t) + 1);
-  float* states[] = {kept.data()};
-  auto* bytes = reinterpret_cast<std::byte*>(wire.data());
-  double best = std::numeric_limits<double>::infinity();
-  for (int i = 0; i < kTimes; ++i) {
-    const auto begin = SteadyClock::now();
-    const std::size_t size = coder.encode({.shape = shape, .x = x.data(), .states = states}, bytes);
-    for (int times = 0; times < 2; ++times) static_cast<void>(coder.decode(shape, {bytes, size}, y));
-    best = std::min(best, seconds_since(begin));
-  }
-  return best / static_cast<double>(kValues);
-}
-
 // Time of messages, from those between neighbours: that of a byte by the difference of two sizes.
 WorldCosts measured_costs(Comm& comm) {
   constexpr std::int64_t kSmall = 64 << 10, kLarge = 1 << 20;
@@ -101,7 +64,8 @@ WorldCosts measured_costs(Comm& comm) {
         std::max(costs.byte_seconds, (pair.transfer[1] - pair.transfer[0]) / static_cast<double>(kLarge - kSmall));
     costs.message_seconds = std::max(costs.message_seconds, pair.latency);
   }
-  double own[] = {flop_seconds(), coding_seconds("bf16"), coding_seconds("one_bit")};
+  const ComputeCosts here = measured_here();
+  double own[] = {here.flop_seconds, here.half_seconds, here.bit_seconds};
   for (double& value : own) value /= comm.size();  // ranks must choose alike
   comm.all_reduce(own, own, 3, DType::f64, ReduceOp::sum).wait();
   costs.flop_seconds = own[0];

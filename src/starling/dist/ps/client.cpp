@@ -281,7 +281,7 @@ struct Client::State {
       if (!codec.codes(key)) return push_message(push, Verb::push, key, {}, piece(all, offset(key), keys.bytes(key)));
       const auto* values = reinterpret_cast<const float*>(all.data + offset(key));
       Message message = push_message(push, Verb::push, key, {}, codec.encode(key, values));
-      message.header.form = codec.form();
+      message.header.form = codec.form_of(key);
       return message;
     });
   }
@@ -463,8 +463,9 @@ Client::Ticket Client::push_pull(std::size_t tensor, const Tensor& gradient, con
   return state_->push(tensor, gradient, options, Verb::push_pull, state_->into(into));
 }
 
-void Client::tell_errors(const std::vector<double>& errors) {
-  const auto copy = std::make_shared<const std::vector<double>>(errors);
+void Client::tell_errors(const std::vector<double>& errors, const std::vector<double>& forms) {
+  const auto copy = std::make_shared<std::vector<double>>(errors);
+  copy->insert(copy->end(), forms.begin(), forms.end());
   const Bytes bytes{copy, reinterpret_cast<const std::byte*>(copy->data()), copy->size() * sizeof(double)};
   state_->send(0, {{.verb = Verb::errors, .priority = kLast}, {bytes}}, ++state_->tickets, {});
 }

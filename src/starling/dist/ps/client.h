@@ -78,8 +78,9 @@ class Client {
   Ticket pull(std::size_t tensor, const Tensor& into, std::int64_t clock = 0);
   // Push of options.clock, then a pull of the clock after it, in one message each way.
   Ticket push_pull(std::size_t tensor, const Tensor& gradient, const Tensor& into, const PushOptions& options = {});
-  // Tells the first server the compression errors of this worker's pushes so far, one for each tensor, for counters.
-  void tell_errors(const std::vector<double>& errors);
+  // Tells the first server the compression errors of this worker's pushes so far, one for each tensor, for counters,
+  // and the numbers of the forms that are chosen (GradientForm; -1: none is).
+  void tell_errors(const std::vector<double>& errors, const std::vector<double>& forms);
   // Tells the servers that this worker pushes nothing more for a clock; not needed for tensors that it pushed.
   void tick(std::int64_t clock);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "starling/base/bytes.h"
 #include "starling/base/error.h"
@@ -49,7 +50,8 @@ double squares(const float* x, std::int64_t n) {
 bool can_be_pushed(const CodecChoice& choice) {
   if (!choice.layers.empty()) return false;
   const CodecPtr codec = choice.make();
-  return codec == nullptr || codec->push_coder() != nullptr || (codec->only_factors() && !codec->needs_costs());
+  return codec == nullptr || codec->push_coder() != nullptr || (codec->only_factors() && !codec->needs_costs()) ||
+         codec->choose({}, {}, {}).has_value();
 }
 
 std::string pushable_codecs() {
@@ -65,8 +67,13 @@ PushCodec::PushCodec(const CodecChoice& choice) {
         choice.label());
   codec_ = choice.make();
   if (!codec_) return;
-  coder_ = codec_->push_coder();
-  form_ = coder_ ? number_of(choice.chosen.name) : kFactors;
+  if (codec_->choose({}, {}, {})) {
+    half_ = codec_kinds().by_name("bf16").make();
+    bit_ = codec_kinds().by_name("one_bit").make();
+    half_form_ = number_of("bf16");
+  }
+  coder_ = bit_ ? bit_->push_coder() : codec_->push_coder();
+  form_ = coder_ ? number_of(bit_ ? "one_bit" : choice.chosen.name) : kFactors;
 }
 
 bool PushCodec::codes(const ServedTensor& tensor, const TensorType& piece) const {
@@ -76,17 +83,20 @@ bool PushCodec::codes(const ServedTensor& tensor, const TensorType& piece) const
 
 Result<Bytes> PushCodec::decode(const Header& header, const ServedTensor& tensor, const TensorType& piece,
                                 std::span<const Bytes> parts) const {
-  if (header.form != form_) return failure("expected gradients in the form of the job's codec, got another");
-  if (by_factors()) return product(piece, parts);
+  const bool half = chooses() && header.form == half_form_, factors = takes_factors() && header.form == kFactors;
+  if (header.form != form_ && !half && !factors)
+    return failure("expected gradients in the form of the job's codec, got another");
+  if (factors) return product(piece, parts);
+  const PushCoder* const coder_of = half ? half_->push_coder() : coder_;
   if (!codes(tensor, piece) || parts.size() != 1)
     return failure("expected values of {} as they are, got a coded gradient", to_string(piece));
   const CodedShape shape = coded_shape(piece.shape);
-  if (const std::size_t most = coder_->most_bytes(shape); parts[0].size > most)
+  if (const std::size_t most = coder_of->most_bytes(shape); parts[0].size > most)
     return failure("expected at most {} bytes for {}, got {}", most, to_string(piece), parts[0].size);
   const Bytes wire = aligned_for_words(parts[0]);
   const Tensor values = empty(piece.shape, piece.dtype);
   const auto n = static_cast<std::size_t>(piece.shape.numel());
-  auto fits = coder_->decode(shape, {wire.data, wire.size}, {values.data<float>(), n});
+  auto fits = coder_of->decode(shape, {wire.data, wire.size}, {values.data<float>(), n});
   if (!fits) return fits.failure();
   return share(values);
 }
@@ -107,7 +117,10 @@ Result<Bytes> PushCodec::product(const TensorType& piece, std::span<const Bytes>
 }
 
 CodedPushes::CodedPushes(PushCodec codec, KeyTable keys)
-    : codec_(std::move(codec)), keys_(std::move(keys)), traffic_(keys_.tensors().size()) {
+    : codec_(std::move(codec)),
+      keys_(std::move(keys)),
+      traffic_(keys_.tensors().size()),
+      forms_(keys_.tensors().size(), GradientForm::dense) {
   for (const Key& key : keys_.keys()) {
     const TensorType type = keys_.type_of(key);
     Piece piece{.coded = codec_.codes(keys_.tensors()[key.tensor], type)};
@@ -123,15 +136,44 @@ CodedPushes::CodedPushes(PushCodec codec, KeyTable keys)
   }
 }
 
+bool CodedPushes::codes(const Key& key) const {
+  const Piece& piece = pieces_[key.id];
+  if (!chooses() || !piece.coded) return piece.coded;
+  const GradientForm form = forms_[key.tensor];
+  return form == GradientForm::bf16 || form == GradientForm::one_bit || keeps(key);
+}
+
+std::uint32_t CodedPushes::form_of(const Key& key) const {
+  if (!chooses() || forms_[key.tensor] == GradientForm::one_bit) return codec_.form();
+  return forms_[key.tensor] == GradientForm::bf16 ? codec_.half_form() : kPlain;
+}
+
+// x and all that was kept, in 16 bits or as it is; nothing is kept then.
+std::size_t CodedPushes::encode_whole(const Key& key, const float* x, std::byte* wire) {
+  Piece& piece = pieces_[key.id];
+  const CodedShape shape = coded_shape(keys_.type_of(key).shape);
+  std::vector<float> whole(x, x + key.size);
+  for (const Tensor& state : piece.states) {
+    float* kept = state.data<float>();
+    for (std::int64_t i = 0; i < key.size; ++i) whole[static_cast<std::size_t>(i)] += std::exchange(kept[i], 0.0F);
+  }
+  piece.fresh = 0;
+  if (forms_[key.tensor] == GradientForm::bf16) return codec_.half().encode({.shape = shape, .x = whole.data()}, wire);
+  copy_bytes(wire, whole.data(), keys_.bytes(key));
+  return keys_.bytes(key);
+}
+
 Bytes CodedPushes::encode(const Key& key, const float* x) {
   Piece& piece = pieces_[key.id];
   const CodedShape shape = coded_shape(keys_.type_of(key).shape);
   std::vector<float*> states;
   for (const Tensor& state : piece.states) states.push_back(state.data<float>());
-  const std::size_t most = codec_.coder().most_bytes(shape);
+  const bool whole = chooses() && forms_[key.tensor] != GradientForm::one_bit;
+  const std::size_t most = std::max(codec_.coder().most_bytes(shape), whole ? keys_.bytes(key) : 0);
   const std::shared_ptr<std::byte[]> wire(new std::byte[std::max<std::size_t>(most, 1)]);
-  const std::size_t size = codec_.coder().encode({.shape = shape, .x = x, .states = states}, wire.get());
-  ++piece.fresh;
+  const std::size_t size = whole ? encode_whole(key, x, wire.get())
+                                 : codec_.coder().encode({.shape = shape, .x = x, .states = states}, wire.get());
+  if (!whole) ++piece.fresh;
   if (piece.pushes++ % kLookEvery == 0) look(key, x);
   Traffic& traffic = traffic_[key.tensor];
   traffic.before += static_cast<double>(keys_.bytes(key));

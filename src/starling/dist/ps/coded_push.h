@@ -20,10 +20,14 @@ class PushCodec {
 
   bool none() const { return codec_ == nullptr; }
   bool by_factors() const { return codec_ != nullptr && coder_ == nullptr; }  // of dense layers; nothing else is coded
+  bool chooses() const { return half_ != nullptr; }  // a form for each tensor: dense, factors, bf16 or that of coder()
+  bool takes_factors() const { return by_factors() || chooses(); }
   bool by_line() const { return codec_ != nullptr && (coder_ == nullptr || coder_->by_line()); }
   std::uint32_t form() const { return form_; }  // of headers; kPlain: none
   const Codec& codec() const { return *codec_; }
   const PushCoder& coder() const { return *coder_; }
+  const PushCoder& half() const { return *half_->push_coder(); }  // if it chooses
+  std::uint32_t half_form() const { return half_form_; }
   // True if gradients of this piece are coded by coder(): f32, and whole lines where the codec's form is one of lines.
   bool codes(const ServedTensor& tensor, const TensorType& piece) const;
 
@@ -37,6 +41,8 @@ class PushCodec {
   CodecPtr codec_;
   const PushCoder* coder_ = nullptr;  // of codec_; null: it is one of factors
   std::uint32_t form_ = kPlain;
+  CodecPtr half_, bit_;  // of a codec that chooses
+  std::uint32_t half_form_ = kPlain;
 };
 
 // True if servers decode the form of this codec; `none` has one, too.
@@ -49,7 +55,13 @@ class CodedPushes {
   CodedPushes(PushCodec codec, KeyTable keys);
 
   std::uint32_t form() const { return codec_.form(); }
-  bool codes(const Key& key) const { return pieces_[key.id].coded; }
+  // True if encode() makes what is pushed of this key; else it travels as it is.
+  bool codes(const Key& key) const;
+
+  // Of a codec that chooses: the form of a tensor from now on. What one_bit has kept leaves with the next push.
+  bool chooses() const { return codec_.chooses(); }
+  void set_form(std::size_t tensor, GradientForm form) { forms_[tensor] = form; }
+  std::uint32_t form_of(const Key& key) const;  // number, of encode()
 
   // Codes this key's piece of a gradient, f32 values from `x` on; the residual is added to the next one.
   Bytes encode(const Key& key, const float* x);
@@ -76,12 +88,14 @@ class CodedPushes {
     std::int64_t pushes = 0, fresh = 0;  // fresh: since the last release
     double kept = 0, given = 0;          // squares, when last looked at
   };
+  std::size_t encode_whole(const Key& key, const float* x, std::byte* wire);
   void look(const Key& key, const float* x);
 
   PushCodec codec_;
   KeyTable keys_;
-  std::vector<Piece> pieces_;     // by key
-  std::vector<Traffic> traffic_;  // by tensor
+  std::vector<Piece> pieces_;        // by key
+  std::vector<Traffic> traffic_;     // by tensor
+  std::vector<GradientForm> forms_;  // by tensor, of a codec that chooses
 };
 
 }  // namespace starling::dist::ps

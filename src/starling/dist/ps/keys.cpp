@@ -138,7 +138,7 @@ std::size_t KeyTable::largest_key() const {
 }
 
 std::size_t most_bytes(const KeyTable& keys) {
-  return std::max<std::size_t>({1 << 16, 2 * keys.largest_key(), keys.tensors().size() * sizeof(double)});
+  return std::max<std::size_t>({1 << 16, 2 * keys.largest_key(), 2 * keys.tensors().size() * sizeof(double)});
 }
 
 std::size_t KeyTable::find(const std::string& name) const {

@@ -199,12 +199,12 @@ void ServedKeys::count_coded(const Entry& entry, std::span<const Bytes> parts, c
 
 Result<void> ServedKeys::hear_errors(const Header& header, std::span<const Bytes> parts) {
   if (auto known = expect_worker(header); !known) return known;
-  std::vector<double> errors(table_.tensors().size());
+  std::vector<double> errors(2 * table_.tensors().size());  // and forms
   if (part(parts, 0).size != errors.size() * sizeof(double))
     return failure("expected {} compression errors, got {} bytes", errors.size(), part(parts, 0).size);
   copy_bytes(errors.data(), part(parts, 0).data, errors.size() * sizeof(double));
-  if (!std::ranges::all_of(errors, [](double one) { return std::isfinite(one) && one >= 0; }))
-    return failure("expected compression errors of at least 0, got others");
+  if (!std::ranges::all_of(errors, [](double one) { return std::isfinite(one) && one >= -1; }))
+    return failure("expected finite compression errors and numbers of forms, got others");
   errors_[header.worker] = std::move(errors);
   return {};
 }
@@ -417,6 +417,8 @@ Counters ServedKeys::counters() const {
     double sum = 0;
     for (const auto& [worker, errors] : errors_) sum += errors[t];
     if (sum > 0) all.emplace_back("codec_error." + table_.tensors()[t].name, sum / static_cast<double>(errors_.size()));
+    const double form = errors_.begin()->second[coded_bytes_.size() + t];  // of the first worker that told
+    if (form >= 0) all.emplace_back("codec_form." + table_.tensors()[t].name, form);
   }
   staleness_.append_to(all, "staleness");
   gap_.append_to(all, "gap");

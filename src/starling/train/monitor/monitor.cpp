@@ -306,6 +306,7 @@ void Monitor::add_servers(Run& run, ordered_json& values, std::vector<train::Sca
   const dist::ps::Counters now = run.server_counters();
   const auto since = train::server_scalars(servers_, now);
   servers_ = now;
+  tell_forms(run, train::chosen_forms(now));
   for (const auto& [tag, value] : since) {
     tell_scalar(values, tag, value);
     scalars.push_back({tag, value});

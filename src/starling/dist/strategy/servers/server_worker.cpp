@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "starling/base/bytes.h"
 #include "starling/base/error.h"
 #include "starling/base/file/glob.h"
+#include "starling/dist/codec/choose_again.h"
+#include "starling/dist/codec/measured_here.h"
 #include "starling/dist/health/verdict.h"
 #include "starling/dist/strategy/state/flat_tensors.h"
 #include "starling/dist/strategy/traffic_counters.h"
@@ -59,6 +62,7 @@ void ServerWorker::begin(const TrainedState& state) {
   optimizer_ = state.rule;
   if (ps::PushCodec codec(rule_.codec); !codec.none() && !codec.by_factors())
     coded_.emplace(std::move(codec), client_->keys());
+  if (ps::PushCodec(rule_.codec).chooses()) chooser_ = rule_.codec.make();
   for (const NamedTensor& weight : state.weights) layers_.push_back(layer_of(weight));
   for (const LayerRhythm& rhythm : rule_.layers)
     check(std::ranges::any_of(layers_, [&](const Layer& one) { return glob_matches(rhythm.name, one.weight.name); }),
@@ -68,7 +72,7 @@ void ServerWorker::begin(const TrainedState& state) {
 std::unique_ptr<runtime::Program> ServerWorker::build(const graph::Graph& global, const Container& container,
                                                       const runtime::BuildOptions& options) {
   find_tables(global);
-  if (!client_ || !ps::PushCodec(rule_.codec).by_factors()) return RankStrategy::build(global, container, options);
+  if (!client_ || !ps::PushCodec(rule_.codec).takes_factors()) return RankStrategy::build(global, container, options);
   const auto wanted = [this](const Tensor& parameter, const FactorShape& shape) {
     return wants_factors(parameter, shape);
   };
@@ -76,11 +80,21 @@ std::unique_ptr<runtime::Program> ServerWorker::build(const graph::Graph& global
 }
 
 // Gradients that this worker adds up or descends by itself are needed whole.
-bool ServerWorker::wants_factors(const Tensor& parameter, const FactorShape& shape) const {
+// A codec that chooses decides once whether a gradient travels as its factors, as the program depends on it.
+bool ServerWorker::wants_factors(const Tensor& parameter, const FactorShape& shape) {
   for (std::size_t i = 0; i < layers_.size(); ++i) {
-    const Layer& layer = layers_[i];
+    Layer& layer = layers_[i];
     if (!same(layer.weight.tensor, parameter)) continue;
-    return layer.n_push == 1 && layer.n_fetch == 1 && fewer_as_factors(client_->keys(), i, shape);
+    const bool may = layer.n_push == 1 && layer.n_fetch == 1 && fewer_as_factors(client_->keys(), i, shape);
+    if (!may || !chooser_) return may;
+    if (!std::exchange(layer.asked, true)) {
+      const auto copies = static_cast<double>(client_->keys().keys_of(i).size());
+      WorldCosts costs = costs_;
+      costs.flop_seconds /= copies * copies;  // each server multiplies its rows, and all inputs count below
+      layer.form = *chooser_->choose(facts_of(i, shape), costs, {});
+      coded_->set_form(i, layer.form);
+    }
+    return layer.form == GradientForm::factors;
   }
   return false;
 }
@@ -169,11 +183,61 @@ void ServerWorker::fetch(std::int64_t clock) {
   ++fetches_;
 }
 
+// Factors of which every server that holds rows gets all inputs.
+GradientFacts ServerWorker::facts_of(std::size_t i, const std::optional<FactorShape>& shape) const {
+  GradientFacts facts{coded_shape(layers_[i].weight.tensor.shape()), shape};
+  if (shape) facts.factors->inputs *= static_cast<std::int64_t>(client_->keys().keys_of(i).size());
+  return facts;
+}
+
+// The first fetch is of all weights: it tells what a byte takes between this worker and the servers.
+void ServerWorker::measure(double seconds) {
+  double bytes = 0;
+  for (const Layer& layer : layers_) bytes += static_cast<double>(bytes_of(layer.weight.tensor));
+  const ComputeCosts here = measured_here();
+  costs_.byte_seconds = seconds / std::max(bytes, 1.0);
+  costs_.flop_seconds = here.flop_seconds;
+  costs_.half_seconds = here.half_seconds;
+  costs_.bit_seconds = here.bit_seconds;
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    layers_[i].form = *chooser_->choose(facts_of(i, std::nullopt), costs_, {});
+    coded_->set_form(i, layers_[i].form);
+  }
+  mark_ = {.step = 0, .waited = 0, .at = SteadyClock::now()};
+}
+
+// Each worker for itself: servers decode whatever form comes.
+void ServerWorker::choose_forms() {
+  const std::int64_t every = chooser_->choose_every();
+  if (every == 0 || steps_ - mark_.step < every) return;
+  const double waited = ps::counter(client_->counters(), "wait_seconds");
+  const auto steps = static_cast<double>(steps_ - mark_.step);
+  const SeenStep seen{.seconds = seconds_since(mark_.at) / steps, .waited = (waited - mark_.waited) / steps};
+  std::vector<ChosenGradient> gradients;
+  std::vector<std::size_t> of;
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    Layer& layer = layers_[i];
+    if (layer.form == GradientForm::factors) continue;
+    if (layer.form == GradientForm::one_bit) layer.worst_error = std::max(layer.worst_error, coded_->traffic(i).error);
+    gradients.push_back({chooser_.get(), facts_of(i, std::nullopt), layer.form, layer.worst_error, false});
+    of.push_back(i);
+  }
+  const auto forms = choose_again(gradients, costs_, seen);
+  for (std::size_t g = 0; g < of.size(); ++g) {
+    layers_[of[g]].form = forms[g];
+    coded_->set_form(of[g], forms[g]);
+  }
+  mark_ = {.step = steps_, .waited = waited, .at = SteadyClock::now()};
+}
+
 void ServerWorker::before_step(std::int64_t number) {
   const std::int64_t step = number + settlings_;
   const bool due = std::ranges::any_of(layers_, [&](const Layer& one) { return fetches_at(one, step); });
   if (aside_) client_->join(step);
+  const auto begin = SteadyClock::now();
+  const bool first = fetches_ == 0;
   if (due) fetch(step);
+  if (first && chooser_) measure(seconds_since(begin));
   fields_.clear();  // the loader owns their memory
   aside_ = false;
 }
@@ -290,6 +354,7 @@ void ServerWorker::exchange(GradientStep& step) {
   if (pushed) ++pushes_;
   if (!any || keeps) client_->tick(clock_);
   if (coded_ && steps_ % kTellEvery == 1) tell_errors();
+  if (chooser_) choose_forms();
   for (std::size_t i = 0; any && i < layers_.size(); ++i) {
     if (!fetches_at(layers_[i], clock_ + 1)) descend(layers_[i], dense(gradients[i]));
   }
@@ -298,7 +363,9 @@ void ServerWorker::exchange(GradientStep& step) {
 void ServerWorker::tell_errors() const {
   std::vector<double> errors;
   for (std::size_t i = 0; i < layers_.size(); ++i) errors.push_back(coded_->traffic(i).error);
-  if (std::ranges::any_of(errors, [](double one) { return one > 0; })) client_->tell_errors(errors);
+  std::vector<double> forms;
+  for (const Layer& layer : layers_) forms.push_back(chooser_ ? static_cast<double>(layer.form) : -1);
+  if (chooser_ || std::ranges::any_of(errors, [](double one) { return one > 0; })) client_->tell_errors(errors, forms);
 }
 
 // A portion's part of the sum that the leader's procedure asks for. No clock counts it.
@@ -360,7 +427,9 @@ std::vector<GradientTraffic> ServerWorker::traffic() const {
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const ps::CodedPushes::Traffic coded = coded_ ? coded_->traffic(i) : ps::CodedPushes::Traffic();
     const double before = coded.before + layers_[i].product_bytes;
-    if (before > 0) all.push_back({layers_[i].weight.name, before, coded.after + layers_[i].factor_bytes, coded.error});
+    const auto form = chooser_ ? std::optional(layers_[i].form) : std::nullopt;
+    if (before > 0 || form)
+      all.push_back({layers_[i].weight.name, before, coded.after + layers_[i].factor_bytes, coded.error, form});
   }
   return all;
 }

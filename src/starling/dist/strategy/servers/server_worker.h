@@ -2,6 +2,8 @@
 
 #include <optional>
 
+#include "starling/base/clock.h"
+#include "starling/dist/codec/codec.h"
 #include "starling/dist/codec/gradient_traffic.h"
 #include "starling/dist/ps/client.h"
 #include "starling/dist/strategy/servers/pushed_factors.h"
@@ -59,6 +61,9 @@ class ServerWorker final : public ServedStrategy {
     std::int64_t pushes = 0;
     double last_weight = 1;                      // of its last push
     double product_bytes = 0, factor_bytes = 0;  // of gradients that travelled as factors
+    GradientForm form = GradientForm::dense;     // of a codec that chooses
+    bool asked = false;                          // a program has asked whether it leaves factors
+    double worst_error = 0;                      // of one_bit
   };
   Layer layer_of(const NamedTensor& weight) const;
   void fetch(std::int64_t clock);
@@ -72,10 +77,13 @@ class ServerWorker final : public ServedStrategy {
   void finish_pushes();
   void push_portion(const GradientStep& step);
   bool push_unsent(std::int64_t clock);
-  bool wants_factors(const Tensor& parameter, const FactorShape& shape) const;
+  bool wants_factors(const Tensor& parameter, const FactorShape& shape);
   void count_factors(std::size_t i, const PushedFactors& factors);
   const PushedFactors* factors_of(const Layer& layer) const;
   bool finite(const GradientStep& step) const;
+  void measure(double seconds);
+  void choose_forms();
+  GradientFacts facts_of(std::size_t i, const std::optional<FactorShape>& shape) const;
   std::vector<GradientTraffic> traffic() const;
   void tell_errors() const;
   void descend(const Layer& layer, const Tensor& gradient) const;
@@ -94,6 +102,13 @@ class ServerWorker final : public ServedStrategy {
   std::vector<RowsRead> tables_;        // of all programs
   std::vector<Tensor> whole_;           // weights that some program reads otherwise
   std::vector<Tensor> fields_;          // of the next step's batch
+  CodecPtr chooser_;                    // null: one form for all
+  WorldCosts costs_{.ranks = 2};        // a push sends what a rank of two sends in an all-reduce
+  struct Mark {
+    std::int64_t step = 0;
+    double waited = 0;
+    SteadyClock::time_point at{};
+  } mark_;  // where what the next choice looks at begins
   const optim::Optimizer* optimizer_ = nullptr;
   std::int64_t portion_ = -1;   // that the next step is made of
   bool told_ = false;           // true: which portion the next step is made of is known
