@@ -58,7 +58,7 @@ class CodedPushes {
   // True if encode() makes what is pushed of this key; else it travels as it is.
   bool codes(const Key& key) const;
 
-  // Of a codec that chooses: the form of a tensor from now on. What one_bit has kept leaves with the next push.
+  // Form of a tensor from now on, where the codec chooses. What one_bit has kept leaves with the next push.
   bool chooses() const { return codec_.chooses(); }
   void set_form(std::size_t tensor, GradientForm form) { forms_[tensor] = form; }
   std::uint32_t form_of(const Key& key) const;  // number, of encode()
