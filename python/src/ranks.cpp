@@ -62,7 +62,7 @@ void enter(ThreadRank& self) {
   rank_of_thread() = &self;
 }
 
-// Ends the waits of all ranks; from any thread, also once the rank has left.
+// Ends the waits of all ranks; from any thread. A rank that has left ends none.
 void abort(const ThreadRank& self, const std::string& why) {
   const std::shared_ptr<Comm> comm = self.comm;
   const nb::gil_scoped_release release;

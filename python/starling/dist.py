@@ -90,7 +90,8 @@ def spawn(function: Callable[..., Any], ranks: int, *arguments: Any) -> list[Any
         for thread in threads:
             thread.join()
     except BaseException as error:  # Ctrl-C: ranks that were left behind would end with the process, in the midst of a wait
-        members[0].abort(f"{type(error).__name__}: {error}")
+        for member in members:  # one that has left ends nothing
+            member.abort(f"{type(error).__name__}: {error}")
         for thread in threads:
             thread.join()
         raise

@@ -59,7 +59,7 @@ def test_ctrl_c_ends_the_ranks_of_spawn_and_the_process_in_good_order():
     program = """
     import threading, time, starling as sl
     def rank():
-        print(sl.dist.rank(), flush=True)
+        print(f"{sl.dist.rank()}\\n", end="", flush=True)  # in one piece
         if sl.dist.rank():
             time.sleep(1)
         return sl.dist.all_reduce(sl.ones(2))

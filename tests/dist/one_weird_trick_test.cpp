@@ -30,13 +30,18 @@ TEST_P(OneWeirdTrick, TrainsAsOneProcess) {
   run_ranks(comms, [&](Comm& comm) { expect_like_one(comm, GetParam()); });
 }
 
+// Dense layers of one block after those of another: what ends a round there needs all rounds of the block before.
+const Net kBlocks{"gpt", {{"dropout", 0.0}}};
+
 // Dropout between dense layers: noise of rows that come in shares is that of their places in the batch.
 const Net kAlexnet{"alexnet", {{"dropout", 0.3}}};
 
 INSTANTIATE_TEST_SUITE_P(Switches, OneWeirdTrick,
                          ::testing::Values(trick(kGather, 2), trick(kTurns, 2), trick(kShares, 2), trick(kTurns, 4),
                                            trick(kShares, 4), trick(kTurns, 2, kAlexnet, 8),
-                                           trick(kShares, 2, kAlexnet, 8), trick(kShares, 3)),
+                                           trick(kShares, 2, kAlexnet, 8), trick(kShares, 3),
+                                           trick(kTurns, 4, kBlocks, 8), trick(kShares, 4, kBlocks, 16),
+                                           trick(kTurns, 3, kBlocks, 6)),
                          [](const auto& info) { return info.param.name; });
 
 dist::PlannedStep planned(const Plan& plan) {

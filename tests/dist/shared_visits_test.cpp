@@ -67,6 +67,30 @@ TEST(ThreadRanks, NoRankWritesIntoTheBuffersOfOneThatHasAborted) {
   }
 }
 
+// An all-reduce that both ranks have come to, before rank 1 gives up.
+class GivenUp : public ::testing::Test {
+ protected:
+  GivenUp() {
+    work_ = comms_[0]->all_reduce(&own_, &own_, 1, DType::f32, ReduceOp::sum);
+    static_cast<void>(comms_[1]->all_reduce(&other_, &other_, 1, DType::f32, ReduceOp::sum));
+    comms_[1]->abort("gives up");
+  }
+  std::vector<std::unique_ptr<Comm>> comms_ = make_thread_comms(2);
+  float own_ = 1, other_ = 1;
+  Work work_;
+};
+
+TEST_F(GivenUp, WorkIsWrittenByNobodyWhenItsRankLeaves) {
+  own_ = -7;  // the caller's again: its wait has thrown, or an error has come between
+  comms_[0].reset();
+  EXPECT_EQ(own_, -7);
+}
+
+TEST_F(GivenUp, WorkThatAllHaveComeToIsCompletedForItsCaller) {
+  work_.wait();
+  EXPECT_EQ(own_, 2);
+}
+
 using VisitsDeathTest = Visits;
 
 TEST_F(VisitsDeathTest, AThreadThatStaysInsideEndsTheProcessWithAMessage) {

@@ -148,7 +148,10 @@ bool CodedGradients::keeps(const Parameter& parameter) const {
 // A gradient whose form is chosen: true if none of its ranks codes it. What is kept of it leaves by its codec.
 bool CodedGradients::travels_uncoded(Parameter& own, const std::optional<FactorShape>& shape, graph::Value& gradient) {
   const GradientFacts facts{coded_shape(own.tensor.shape()), shape};
-  if (!own.facts) own.form = own.codec->choose(facts, costs_, {}).value_or(GradientForm::dense);
+  // Residuals that a checkpoint has restored leave by their codec: factors would keep them back.
+  static constexpr GradientForm kKeepsBack[] = {GradientForm::factors};
+  const auto refused = own.coded ? std::span<const GradientForm>(kKeepsBack) : std::span<const GradientForm>();
+  if (!own.facts) own.form = own.codec->choose(facts, costs_, refused).value_or(GradientForm::dense);
   own.facts = facts;
   if (own.form == GradientForm::factors && !shape) own.form = GradientForm::dense;  // another program than the first
   if (own.form == GradientForm::factors) {

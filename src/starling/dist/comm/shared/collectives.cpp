@@ -138,6 +138,12 @@ bool Collectives::step() {
   return moved;
 }
 
+void Collectives::finish(std::uint64_t sequence) {
+  if (sequence < oldest_ || sequence >= next_) return;
+  Operation& op = operation(sequence);
+  if (op.way != Way::over && arrived(op)) advance(op);
+}
+
 void Collectives::finish_prefix() {
   const std::uint64_t before = oldest_;
   while (oldest_ < next_ && operation(oldest_).way == Way::over) ++oldest_;

@@ -26,6 +26,7 @@ class Collectives {
   // Requires the world's mutex, like step.
   void post(const Call& call, std::uint64_t epoch);
   bool step();
+  void finish(std::uint64_t sequence);  // advances one operation that all have come to, whatever the others do
   bool completed(std::uint64_t sequence) const;
 
   // First collective not yet over; 0: none.

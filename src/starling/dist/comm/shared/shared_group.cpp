@@ -79,6 +79,7 @@ bool SharedGroup::done(const Ticket& ticket) {
   const std::scoped_lock lock(world_->mutex());
   if (completed(ticket)) return true;
   world_->step();
+  finish_alone(ticket);
   return completed(ticket);
 }
 
@@ -94,7 +95,14 @@ SharedGroup::Outcome SharedGroup::wait(const Ticket& ticket, Done done, CommTime
   if (!changed) return Outcome::late;
   world_->drain();
   const std::scoped_lock lock(world_->mutex());
+  finish_alone(ticket);
   return done() ? Outcome::ended : Outcome::broken;  // the last piece may have completed meanwhile
+}
+
+// Completes a collective that all ranks had come to before the world broke: what they agreed on is known to all of
+// them, such as why one of them ends. Only one whose buffers its caller still holds.
+void SharedGroup::finish_alone(const Ticket& ticket) {
+  if (world_->broken() && !is_point_to_point(ticket.op)) collectives_.finish(ticket.sequence);
 }
 
 SharedGroup::Outcome SharedGroup::await(const Ticket& ticket, CommTime deadline) {

@@ -61,6 +61,7 @@ class SharedGroup final : public Mover {
   std::string blame(const Ticket& ticket) const;
   std::string status(int rank) const;
   std::uint64_t last_finished() const;
+  void finish_alone(const Ticket& ticket);
   std::uint64_t oldest_collective();
   template <class Done>
   Outcome wait(const Ticket& ticket, Done done, CommTime deadline);

@@ -154,7 +154,9 @@ void SharedWorld::remove(Mover& mover) {
   std::erase(movers_, &mover);
 }
 
+// A broken world is left as it is: calls have thrown, and their buffers may be gone.
 bool SharedWorld::step() {
+  if (broken()) return false;
   bool moved = false;
   for (Mover* mover : movers_) moved = mover->step() || moved;
   // Another thread of this rank may sleep in a group whose operation has just ended here.

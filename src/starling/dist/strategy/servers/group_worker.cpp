@@ -36,9 +36,11 @@ void GroupWorker::before_step(std::int64_t step) {
   broadcast_tensors(*group_, weights_, 0, "group.weights");
 }
 
-// Weight of the group's step; 0: there is none, for want of rows or because of one member's gradients.
+// Weight of the group's step; 0: there is none, for want of rows or because of one member's gradients. Those of a
+// member without weight may be anything.
 double GroupWorker::agree(const GradientStep& step) {
-  double sums[] = {step.weight, first_non_finite(step.gradients).empty() ? 0.0 : 1.0};
+  const bool bad = step.weight > 0 && !first_non_finite(step.gradients).empty();
+  double sums[] = {step.weight, bad ? 1.0 : 0.0};
   group_->all_reduce(sums, sums, std::size(sums), DType::f64, ReduceOp::sum, {.name = "group.weight"}).wait();
   return sums[1] > 0 ? 0 : sums[0];
 }

@@ -65,16 +65,19 @@ Graph in_rounds(const Graph& cut, const PassContext& context, const std::string&
                      .rank = context.rank},
                     {});
   Graph made = parts.run();
-  // Two rounds are under way at a time: one is exchanged while the other is computed.
+  const std::vector<int> needed = rounds_of(made, parts.rounds());
+  // Two rounds are under way at a time: one is exchanged while the other is computed. An end of layers that need later
+  // rounds of layers before them is not waited for.
   for (std::size_t k = 2; k < parts.rounds().size(); ++k) {
     for (NodeId begin : parts.rounds()[k].begins) {
-      for (NodeId end : parts.rounds()[k - 2].ends) made.node(begin).after.push_back(end);
+      for (NodeId end : parts.rounds()[k - 2].ends) {
+        if (needed[at(end)] < static_cast<int>(k)) made.node(begin).after.push_back(end);
+      }
     }
   }
   std::vector<NodeId> order(at(made.size()));
   std::iota(order.begin(), order.end(), 0);
   // Exchanges that begin a round come before those that end the one before.
-  const std::vector<int> needed = rounds_of(made, parts.rounds());
   std::vector<int> round = needed;
   for (std::size_t k = 0; k < parts.rounds().size(); ++k) {
     for (NodeId begin : parts.rounds()[k].begins) {
