@@ -114,7 +114,8 @@ class RankCheckpoints {
     std::vector<json> all;
     for (const std::string& text : link_->gather(dumped(own))) all.push_back(json::parse(text));
     for (std::size_t rank = 0; rank < all.size(); ++rank)
-      check(all[rank].at("why") == "", "[checkpoints] rank {}: {}", rank, all[rank].at("why").get<std::string>());
+      check(all[rank].at("why").get_ref<const std::string&>().empty(), "[checkpoints] rank {}: {}", rank,
+            all[rank].at("why").get<std::string>());
     for (std::size_t rank = 1; rank < all.size(); ++rank) {
       for (const char* key : {"doing", "step", "folder"})
         check(all[rank].value(key, json()) == all[0].value(key, json()),
@@ -154,8 +155,9 @@ class RankCheckpoints {
     std::vector<NamedTensor> different = own;
     for (const json& one : all[0].at("tensors")) {
       if (!held_by_all(all, one)) continue;
+      const auto& name = one.at(0).get_ref<const std::string&>();
       const auto at =
-          std::find_if(different.begin(), different.end(), [&](const auto& each) { return each.name == one.at(0); });
+          std::find_if(different.begin(), different.end(), [&](const auto& each) { return each.name == name; });
       checkpoint.tensors.push_back(*at);
       different.erase(at);
     }
@@ -173,8 +175,8 @@ class RankCheckpoints {
       const json& theirs = rank.at("tensors");
       return std::find(theirs.begin(), theirs.end(), one) != theirs.end();
     });
-    check(shared || one.at(2) != "pieces", "[checkpoints] expected a piece of '{}' on every rank",
-          one.at(0).get<std::string>());
+    check(shared || one.at(2).get_ref<const std::string&>() != "pieces",
+          "[checkpoints] expected a piece of '{}' on every rank", one.at(0).get<std::string>());
     return shared;
   }
 

@@ -49,8 +49,10 @@ TEST(GroupWorker, PushesTheMeanByWeight) { EXPECT_FLOAT_EQ(static_cast<float>(pu
 
 TEST(GroupWorker, PushesNothingIfOneMembersGradientsAreNotFinite) { EXPECT_EQ(pushed(kNan, 1), 0); }
 
-// Without rows a member's gradients are what the step before has left.
-TEST(GroupWorker, TakesNoNoticeOfTheGradientsOfAMemberWithoutWeight) { EXPECT_EQ(pushed(kNan, 0), 2); }
+// A member that was judged before has no weight left.
+TEST(GroupWorker, PushesNothingIfAMemberWithoutWeightTellsSo) { EXPECT_EQ(pushed(kNan, 0), 0); }
+
+TEST(GroupWorker, PushesTheGradientsOfOthersBesideAMemberWithoutRows) { EXPECT_EQ(pushed(0, 0), 2); }
 
 }  // namespace
 }  // namespace starling::dist::ps

@@ -36,11 +36,10 @@ void GroupWorker::before_step(std::int64_t step) {
   broadcast_tensors(*group_, weights_, 0, "group.weights");
 }
 
-// Weight of the group's step; 0: there is none, for want of rows or because of one member's gradients. Those of a
-// member without weight may be anything.
+// Weight of the group's step; 0: there is none, for want of rows or because of one member's gradients, which is told by
+// them: its weight is 0 then, as that of a member without rows, whose gradients are zeros.
 double GroupWorker::agree(const GradientStep& step) {
-  const bool bad = step.weight > 0 && !first_non_finite(step.gradients).empty();
-  double sums[] = {step.weight, bad ? 1.0 : 0.0};
+  double sums[] = {step.weight, first_non_finite(step.gradients).empty() ? 0.0 : 1.0};
   group_->all_reduce(sums, sums, std::size(sums), DType::f64, ReduceOp::sum, {.name = "group.weight"}).wait();
   return sums[1] > 0 ? 0 : sums[0];
 }
