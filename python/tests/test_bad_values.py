@@ -19,7 +19,10 @@ def called(folder, seed, calls, seconds):
     assert done.returncode == 0, f"ended with {done.returncode} in the call {last}\n{done.stderr}"
     told = json.loads(done.stdout.splitlines()[-1])
     memory, objects, threads = told["kept"]
-    assert told["again"] == told["came"] and told["targets"] > 1000
+    came, again = told["came"], told["again"]
+    changed = sum(abs(came.get(kind, 0) - again.get(kind, 0)) for kind in {*came, *again})
+    short = max(came.get("MemoryError", 0), again.get("MemoryError", 0))  # what is free may do once and not the next time
+    assert changed <= 2 * short and sum(came.values()) == sum(again.values()) and told["targets"] > 1000, (came, again)
     assert "SystemError" not in told["came"] and told["came"]["result"] > calls / 50
     assert memory < 32 << 20 and objects < 200 and threads <= 0, told["kept"]
 
