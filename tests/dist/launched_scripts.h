@@ -37,7 +37,7 @@ class Supervisor : public ::testing::Test {
     return {.argv = {"/bin/sh", "-c", "DIR='" + folder_.path().string() + "'\n" + script},
             .slots = slots(ranks),
             .kill_after = milliseconds(500),
-            .stop_within = milliseconds(5'000)};
+            .stop_within = milliseconds(60'000)};
   }
 
   Launched run(LaunchOptions options) const {

@@ -36,13 +36,6 @@ class SleepingNet {
     step_->call({&x_, 1});
   }
 
-  // The shortest of three steps.
-  double best_ms() {
-    double best = step_ms();
-    for (int i = 1; i < 3; ++i) best = std::min(best, step_ms());
-    return best;
-  }
-
   double step_ms() {
     profiler_.clear();
     const auto start = std::chrono::steady_clock::now();
@@ -87,40 +80,53 @@ class SleepingNet {
   std::unique_ptr<CompiledFunction> step_;
 };
 
+// Load lengthens steps and delays threads: what can be had is shown by the best of a few rounds. What cannot be is not
+// a matter of time, and holds in every round.
+constexpr int kRounds = 12;
+
 // Label: waits
 TEST(Overlap, AStepTakesTheLongerOfComputeAndCommunicationNotTheirSum) {
   SleepingNet hidden({}), plain({.overlap = false});
   const double compute = kLayers * kSleep, exchanges = kLayers * kSleep;
-  // About 130 of 220 ms: all but the last exchange are hidden. Load lengthens steps, so the best one counts.
+  // All exchanges but the last are hidden: 80 ms, of which half must show.
+  const double saved = (kLayers - 1) * kSleep / 2;
   double with = 1e9, without = 1e9;
-  for (int round = 0; round < 12 && (round < 2 || with > without * 0.8); ++round) {
+  for (int round = 0; round < kRounds && (round < 2 || with > without - saved); ++round) {
     with = std::min(with, hidden.step_ms());
     without = std::min(without, plain.step_ms());
   }
   EXPECT_GE(without, compute + exchanges) << "nothing hides anything when it is off";
-  EXPECT_LE(with, without * 0.8);
+  EXPECT_LE(with, without - saved);
 }
 
 // Label: waits
 TEST(Overlap, ShowsInTheTraceAndIsLostWhenSwitchedOff) {
   SleepingNet hidden({}), plain({.overlap = false});
-  hidden.best_ms();
-  plain.best_ms();
   // On both ranks all exchanges but the last overlap the next layer's sleep.
-  EXPECT_GE(hidden.hidden_ms(), 2 * (kLayers - 2) * kSleep * 0.8);
-  EXPECT_EQ(plain.hidden_ms(), 0);
+  const double enough = 2 * (kLayers - 2) * kSleep * 0.8;
+  double most = 0;
+  for (int round = 0; round < kRounds && most < enough; ++round) {
+    hidden.step_ms();
+    most = std::max(most, hidden.hidden_ms());
+    plain.step_ms();
+    EXPECT_EQ(plain.hidden_ms(), 0) << "round " << round;
+  }
+  EXPECT_GE(most, enough);
 }
 
-// Control: reduced in the order of the updates, first layers first, nothing could start early.
+// Control: reduced in the order of the updates, first layers first, no exchange can start before the last layer's sleep
+// is over.
 // Label: waits
 TEST(Overlap, IsLostWithoutTheOrderOfReadiness) {
   SleepingNet hidden({}), disordered({.disable = {"buckets"}});
-  double ordered = 1e9, other = 1e9;
-  for (int round = 0; round < 12 && (round < 2 || other < ordered * 1.25); ++round) {
-    ordered = std::min(ordered, hidden.step_ms());
-    other = std::min(other, disordered.step_ms());
+  double most = 0;
+  for (int round = 0; round < kRounds && most < kSleep; ++round) {
+    hidden.step_ms();
+    most = std::max(most, hidden.hidden_ms());
+    disordered.step_ms();
+    EXPECT_EQ(disordered.hidden_ms(), 0) << "round " << round;
   }
-  EXPECT_GE(other, ordered * 1.25);
+  EXPECT_GE(most, kSleep);
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ TcpStoreOptions joining(const StoreServer& server, int rank, int world = 2) {
           .secret = kSecret,
           .rank = rank,
           .world = world,
-          .join_deadline = milliseconds(20'000)};
+          .join_deadline = milliseconds(120'000)};
 }
 
 TEST(TcpStore, ValuesTravelBetweenRanks) {
@@ -166,7 +166,7 @@ TEST(TcpStore, ARendezvousThatNeverComesIsNamedAtTheDeadline) {
   const std::string error = error_of([&] {
     TcpStore store({.address = address, .secret = kSecret, .rank = 1, .world = 2, .join_deadline = milliseconds(100)});
   });
-  EXPECT_LT(seconds_since(began), 5);
+  EXPECT_LT(seconds_since(began), kAtOnce);
   EXPECT_TRUE(contains(error, "rank 1 could not reach " + address + " within 0.1 s"));
   EXPECT_TRUE(contains(error, "refused"));
 }
@@ -200,7 +200,7 @@ TEST_P(TcpStoreRefuses, AMismatchedRankAndSaysWhatDiffers) {
   GetParam().change(options);
   const auto began = CommClock::now();
   const std::string error = error_of([&] { TcpStore store(options); });
-  EXPECT_LT(seconds_since(began), 10);
+  EXPECT_LT(seconds_since(began), kAtOnce);
   EXPECT_TRUE(contains(error, server.address()));
   EXPECT_TRUE(contains(error, GetParam().says));
   EXPECT_EQ(error.find(kSecret), std::string::npos);
@@ -408,7 +408,7 @@ TEST_F(Hostile, LyingLengthsAreRefusedWithoutWaitingForTheRest) {
     char byte = 0;
     const auto began = CommClock::now();
     EXPECT_FALSE(recv_exactly(socket, {&byte, 1}, deadline()).ok()) << size;
-    EXPECT_LT(seconds_since(began), 10);
+    EXPECT_LT(seconds_since(began), kAtOnce);
   }
   still_serves();
 }

@@ -248,7 +248,7 @@ TEST(TransportComm, AHangBecomesAnErrorThatNamesWhoIsMissing) {
       }
     });
     EXPECT_GT(seconds_since(start), 0.19);
-    EXPECT_LT(seconds_since(start), 2.0);
+    EXPECT_LT(seconds_since(start), kAtOnce);
     for (int rank : {0, 1, 3}) {
       const std::string& error = errors[static_cast<std::size_t>(rank)];
       EXPECT_TRUE(contains(error, "all_reduce(sum) f32 x 1 'loss' #2 on rank " + std::to_string(rank))) << algorithm;
@@ -287,7 +287,7 @@ TEST(TransportComm, AbortReachesWaitingRanksAtOnceAndLaterCallsToo) {
     }
     const CommTime start = CommClock::now();
     EXPECT_THROW(comm.barrier().wait(), Error);
-    EXPECT_LT(seconds_since(start), 1.0);
+    EXPECT_LT(seconds_since(start), kAtOnce);
     comm.barrier().wait();
   });
   for (int rank : {0, 2})
@@ -300,9 +300,9 @@ TEST(TransportComm, ARankThatLeavesIsNamedByThoseThatNeedIt) {
   const auto errors = errors_of(comms, [&](Comm& comm) {
     comm.barrier().wait();
     if (comm.rank() == 0) return comms[0].reset();
-    comm.barrier({.name = "the end", .deadline = milliseconds(5000)}).wait();
+    comm.barrier({.name = "the end", .deadline = milliseconds(120'000)}).wait();
   });
-  EXPECT_LT(seconds_since(start), 2.0);
+  EXPECT_LT(seconds_since(start), kAtOnce);
   for (int rank : {1, 2}) {
     EXPECT_TRUE(contains(errors[static_cast<std::size_t>(rank)], "rank 0 has left"));
     EXPECT_TRUE(contains(errors[static_cast<std::size_t>(rank)], "[comm] barrier "));
@@ -325,7 +325,7 @@ TEST(TransportComm, EveryRankThatLeavesIsNamedWhateverTheAlgorithm) {
         for (int step = 0; step < 3; ++step)
           comm.all_reduce(data.data(), data.data(), 1000, DType::f32, ReduceOp::sum, {.name = "g"}).wait();
       });
-      EXPECT_LT(seconds_since(start), 2.0);
+      EXPECT_LT(seconds_since(start), kAtOnce);
       for (int r = 0; r < kWorld; ++r) {
         if (r == victim) continue;
         const std::string& error = errors[static_cast<std::size_t>(r)];
@@ -419,13 +419,13 @@ TEST(TransportComm, ADeadlineEndsThoughAnotherThreadGoesOnWaiting) {
     if (comm.rank() == 1) std::this_thread::sleep_for(milliseconds(600));
     std::jthread lane([&] {
       try {
-        part->recv(&y, 1, DType::f32, 1 - part->rank(), {.deadline = milliseconds(20'000)}).wait();
+        part->recv(&y, 1, DType::f32, 1 - part->rank(), {.deadline = milliseconds(120'000)}).wait();
       } catch (const Error&) {  // the group breaks
       }
     });
     comm.all_reduce(&x, &x, 1, DType::f32, ReduceOp::sum, {.deadline = milliseconds(50)}).wait();
   });
-  EXPECT_LT(seconds_since(start), 3.0);
+  EXPECT_LT(seconds_since(start), kAtOnce);
   EXPECT_TRUE(contains(errors[0], "the deadline has passed; not arrived: rank 1 (silent)"));
 }
 

@@ -25,14 +25,14 @@ void work_for(milliseconds time) {
 }
 
 TEST(StopRequest, IsHeardByTheLanesOfACall) {
-  LaneThread lane([] { work_for(milliseconds(5'000)); });
+  LaneThread lane([] { work_for(milliseconds(60'000)); });
   std::atomic<bool> asked{false};
   const StopRequestScope scope(asked);
   lane.start();
   asked = true;
   const auto begun = Clock::now();
   EXPECT_THROW(lane.finish(), Error);
-  EXPECT_LT(Clock::now() - begun, milliseconds(4'000));
+  EXPECT_LT(Clock::now() - begun, milliseconds(20'000));
 }
 
 TEST(StopRequest, OfOneCallIsNoneOfTheNext) {

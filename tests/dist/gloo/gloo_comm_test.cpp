@@ -44,9 +44,9 @@ TEST(GlooCommFailures, ARankThatLeavesIsNamedByThoseThatNeedIt) {
   const auto errors = errors_of(comms, [&](Comm& comm) {
     comm.barrier().wait();
     if (comm.rank() == 0) return comms[0].reset();
-    comm.barrier({.name = "the end", .deadline = milliseconds(20'000)}).wait();
+    comm.barrier({.name = "the end", .deadline = milliseconds(120'000)}).wait();
   });
-  EXPECT_LT(seconds_since(start), 5.0);
+  EXPECT_LT(seconds_since(start), kAtOnce);
   for (const std::size_t rank : {1u, 2u}) EXPECT_TRUE(contains(errors[rank], "rank 0 has left the group 'world'"));
 }
 

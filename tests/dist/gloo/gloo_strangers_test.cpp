@@ -131,10 +131,10 @@ TEST(GlooStrangers, AJoinIsLeftSoonWhenAskedTo) {
   const CommTime began = CommClock::now();
   const auto errors = errors_of_threads(1, [&](int) {
     make_gloo_transport(store, {.rank = 0, .size = 2},
-                        {.join = milliseconds(20'000), .stop = [&] { return stop.load(); }});
+                        {.join = milliseconds(120'000), .stop = [&] { return stop.load(); }});
   });
   EXPECT_NE(errors[0].find("was asked to stop while ranks were joining"), std::string::npos) << errors[0];
-  EXPECT_LT(CommClock::now() - began, std::chrono::seconds(5));
+  EXPECT_LT(seconds_since(began), kAtOnce);
 }
 
 }  // namespace
