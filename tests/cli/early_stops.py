@@ -19,6 +19,7 @@ import time
 
 import chaos
 import kills_test as kills
+from chaos_faults import family_of, kill_family
 
 WITHIN = 5.0  # seconds from the signal to the end; a rank that is waited for in vain takes 10 or 60
 FIRST = 0.7  # seconds in which the signal comes
@@ -72,8 +73,8 @@ def problem_of(stop, program, folder):
     except subprocess.TimeoutExpired:
         return f"not ended {WITHIN:.0f} s after the signal\n{log.text()}"
     finally:
-        left = chaos.family_of(process.pid) - {process.pid}
-        chaos.kill_family(process)
+        left = family_of(process.pid) - {process.pid}
+        kill_family(process)
     if left:
         return f"left processes {sorted(left)}\n{log.text()}"
     # A program that is not yet listening is ended by the signal itself, which a shell makes 130 and 143 of.
