@@ -64,10 +64,12 @@ class ServerWorker final : public ServedStrategy {
     GradientForm form = GradientForm::dense;     // of a codec that chooses
     bool asked = false;                          // a program has asked whether it leaves factors
     double worst_error = 0;                      // of one_bit
+    bool by_rows = false;                        // the last fetch was of some rows: others are older
   };
   Layer layer_of(const NamedTensor& weight) const;
   void fetch(std::int64_t clock);
   void fetch_rows(std::size_t i, const Tensor& rows, std::int64_t clock);
+  void fetch_rest(std::size_t i);
   void find_tables(const graph::Graph& program);
   Tensor rows_to_fetch(const Layer& layer) const;
   bool give(std::size_t i, const Tensor& gradient, double weight);
@@ -115,6 +117,7 @@ class ServerWorker final : public ServedStrategy {
   bool alone_ = false;          // true: the portion of the next step is pushed by itself
   bool aside_ = false;          // retired: no other worker waits for this one; from its first hello on, they do
   std::int64_t clock_ = -1;     // of the last step or settling
+  std::int64_t read_at_ = 0;    // clock of the last fetch
   std::int64_t settlings_ = 0;  // that were clocks
   std::int64_t steps_ = 0, pushes_ = 0, fetches_ = 0, rows_pushed_ = 0, rows_fetched_ = 0, not_finite_ = 0,
                settles_ = 0, by_factors_ = 0;
