@@ -146,6 +146,7 @@ std::optional<FitResult> FitRun::run() {
     rewind();
     return result;
   } catch (...) {
+    if (parts_.pool) parts_.pool->end();  // rates are those of this run
     rewind();
     throw;
   }

@@ -77,6 +77,9 @@ class WorkerPool {
   void fetch(const dist::TrainedState& state);
   // The worker has ended early, for a reason that it may not have told itself. Any thread.
   void lose(int worker, const std::string& why) { queue_.lose(worker, why); }
+  // Hands out no more portions: every worker that asks is told that the run is over, and the rate of begin() is not
+  // called any more.
+  void end() { queue_.finish(); }
   // Tells the workers and then the servers that the run is over, however it ended. Waits some seconds for the workers.
   void close();
   // Ends the run; returns what each worker has told, the servers' counters beside those of the first worker.
