@@ -39,6 +39,7 @@ class WorkerPool {
   ~WorkerPool();  // as close()
 
   const std::string& strategy() const { return options_.strategy; }
+  const char* unit() const { return options_.members > 1 ? "group" : "worker"; }  // that has portions, in messages
   int workers() const { return options_.workers; }
   // True if a step is an iteration of a procedure over all samples, whatever the batch.
   bool has_procedure() const { return options_.rule.procedure.has_value(); }

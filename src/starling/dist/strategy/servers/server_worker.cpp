@@ -105,13 +105,16 @@ const PushedFactors* ServerWorker::factors_of(const Layer& layer) const {
   return found == factors_.end() ? nullptr : &*found;
 }
 
-bool ServerWorker::finite(const GradientStep& step) const {
+// Factors have the name of the weight whose gradient they make.
+std::string ServerWorker::first_not_finite(const GradientStep& step) const {
   std::vector<NamedTensor> all(step.gradients.begin(), step.gradients.end());
-  for (const auto& [parameter, errors, inputs] : factors_) {
-    all.push_back({"errors", errors});
-    all.push_back({"inputs", inputs});
+  for (const Layer& layer : layers_) {
+    const PushedFactors* factors = factors_of(layer);
+    if (factors == nullptr) continue;
+    all.push_back({layer.weight.name, factors->errors});
+    all.push_back({layer.weight.name, factors->inputs});
   }
-  return first_non_finite(all).empty();
+  return first_non_finite(all);
 }
 
 ServerWorker::Layer ServerWorker::layer_of(const NamedTensor& weight) const {
@@ -342,7 +345,8 @@ void ServerWorker::take_portion(std::int64_t portion, bool alone, std::int64_t p
 }
 
 void ServerWorker::exchange(GradientStep& step) {
-  if (step.weight > 0 && !finite(step)) {
+  if (step.weight > 0 && (looks() || rule_.procedure)) step.not_finite = first_not_finite(step);
+  if (!step.not_finite.empty()) {
     ++not_finite_;
     step.weight = 0;
   }

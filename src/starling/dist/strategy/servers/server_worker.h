@@ -15,7 +15,8 @@ namespace starling::dist {
 // Worker of a strategy over parameter servers. It trains alone, on a communicator of its own: everything that workers
 // share goes through the servers, which hold the model and run the optimizer. Before a step it reads the weights at its
 // clock, which may wait for others as the rule says, and after it pushes its gradients. The clock is the number of the
-// step as the trainer counts them for this worker alone. Gradients that are not finite are not pushed.
+// step as the trainer counts them for this worker alone. A step with gradients that are not finite is not pushed, but
+// counted.
 class ServerWorker final : public ServedStrategy {
  public:
   ServerWorker(std::shared_ptr<Comm> comm, std::string name, const ServerRule& rule);
@@ -82,7 +83,7 @@ class ServerWorker final : public ServedStrategy {
   bool wants_factors(const Tensor& parameter, const FactorShape& shape);
   void count_factors(std::size_t i, const PushedFactors& factors);
   const PushedFactors* factors_of(const Layer& layer) const;
-  bool finite(const GradientStep& step) const;
+  std::string first_not_finite(const GradientStep& step) const;
   void measure(double seconds);
   void choose_forms();
   GradientFacts facts_of(std::size_t i, const std::optional<FactorShape>& shape) const;
