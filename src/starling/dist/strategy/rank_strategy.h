@@ -32,6 +32,9 @@ struct GradientStep {
   std::int64_t step = 0;  // update number, counted from 0 over the whole run; equal on all ranks
   double weight = 0;
   std::span<const NamedTensor> gradients{};
+  // Name of a value that is not finite, for which this step is left out with a weight of 0; empty: none. exchange() may
+  // find one itself.
+  std::string not_finite{};
 };
 
 // Named counter of a strategy's guarantees, always kept: pushes, syncs, bytes, dropped gradients, the largest gap.

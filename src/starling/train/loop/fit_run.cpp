@@ -20,8 +20,6 @@ namespace {
 
 constexpr double kLossMemory = 0.98;  // decay of the loss shown in the progress line
 
-constexpr int kMostSkipped = 50;  // consecutive skipped steps before giving up
-
 constexpr double kLowestScale = 1.0 / 16384;  // smallest f16 loss scale; below, the network itself overflows
 
 double unix_seconds() {
@@ -146,6 +144,7 @@ std::optional<FitResult> FitRun::run() {
     rewind();
     return result;
   } catch (...) {
+    if (parts_.pool) parts_.pool->end();  // rates are those of this run
     rewind();
     throw;
   }

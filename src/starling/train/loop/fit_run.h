@@ -66,6 +66,8 @@ class FitRun final : public Run {
   std::vector<std::pair<std::string, double>> server_counters() override;
 
  private:
+  static constexpr int kMostSkipped = 50;  // consecutive skipped steps before giving up
+
   FitResult run_all();
   void keep(const std::function<void(const Checkpoint&)>& use);
   void keep_with_owed(const std::function<void(const Checkpoint&)>& use);
@@ -107,6 +109,8 @@ class FitRun final : public Run {
   bool run_step();
   void begin_workers();
   void let_workers_run();
+  std::string not_finite_value(const PortionStep& sum) const;
+  void judge_workers_step(const PortionStep& sum);
   void take_workers_step(const WorkerPool::Step& step);
   bool run_workers_step();
   void fetch_weights();
@@ -156,6 +160,7 @@ class FitRun final : public Run {
   double last_loss_ = 0;
   bool loss_shown_ = false;
   int skipped_in_a_row_ = 0;                         // steps skipped for non-finite gradients
+  bool told_not_finite_ = false;                     // with a pool: that a worker left out a portion
   double rate_ = 0;                                  // current learning rate
   bool left_out_ = false;                            // the current step is left out after a rollback
   bool resumed_ = false;                             // the run goes on from a checkpoint

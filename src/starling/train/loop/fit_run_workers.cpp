@@ -42,18 +42,46 @@ void FitRun::begin_workers() {
 // Workers may go on into the next epoch while this one is evaluated, and no further.
 void FitRun::let_workers_run() { parts_.pool->allow(running_epoch_ + 2); }
 
+// Value of a worker's portion that is not finite, for messages: "'fc1.weight' on worker 1".
+std::string FitRun::not_finite_value(const PortionStep& sum) const {
+  std::string what = sum.not_finite == StepNote::kLoss ? "a loss" : "a gradient";
+  const auto parameters = parts_.net.named_parameters();
+  if (sum.parameter > 0 && sum.parameter <= parameters.size())
+    what = fmt::format("the gradient of '{}'", parameters[sum.parameter - 1].first);
+  return fmt::format("{} on {} {}", what, parts_.pool->unit(), sum.bad_worker);
+}
+
+// A step of which some portion had no update because of values that are not finite, as its worker found.
+void FitRun::judge_workers_step(const PortionStep& sum) {
+  if (sum.bad_worker < 0) {
+    skipped_in_a_row_ = 0;
+    return;
+  }
+  const std::string what = not_finite_value(sum);
+  if (parts_.options.non_finite != NonFinite::skip) {
+    throw NotFiniteError(fmt::format("[train] expected {}, got {} that is not at step {} (epoch {})",
+                                     sum.not_finite == StepNote::kLoss ? "a finite loss" : "finite gradients", what,
+                                     state_.step + 1, state_.position.epoch + 1),
+                         state_.step + 1, state_.step);
+  }
+  if (!std::exchange(told_not_finite_, true))
+    note(
+        fmt::format("warning: {} is not finite at step {}: nothing of that portion is pushed; later ones are only "
+                    "counted (skipped in the summary, not_finite of each worker)",
+                    what, state_.step + 1));
+  skipped_in_a_row_ = sum.weight > 0 ? 0 : skipped_in_a_row_ + 1;
+  check(skipped_in_a_row_ <= kMostSkipped,
+        "[train] expected a step with finite gradients now and then, got {} in a row without, last with {} at step {}",
+        kMostSkipped, what, state_.step + 1);
+}
+
 // Takes one step of the workers into the run's state.
 void FitRun::take_workers_step(const WorkerPool::Step& step) {
   const PortionStep& sum = step.sum;
   if (step.begins_epoch) state_.begin_epoch();
   report_.samples = step.samples;
   report_.skipped = sum.skipped > 0;
-  if (sum.bad_worker >= 0 && parts_.options.non_finite != NonFinite::skip) {
-    throw NotFiniteError(fmt::format("[train] expected {}, got another on worker {} in step {}",
-                                     sum.not_finite == StepNote::kLoss ? "a finite loss" : "finite gradients",
-                                     sum.bad_worker, state_.step + 1),
-                         state_.step + 1, state_.step);
-  }
+  judge_workers_step(sum);
   if (report_.skipped) ++state_.skipped;
   if (sum.weight > 0) add_loss(sum.loss / sum.weight, sum.weight);
   report_.loss = last_loss_;

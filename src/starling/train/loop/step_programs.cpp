@@ -10,6 +10,7 @@
 #include "starling/dist/health/verdict.h"
 #include "starling/dist/strategy/data_parallel.h"
 #include "starling/dist/strategy/programs/step_parts.h"
+#include "starling/dist/strategy/servers/served_strategy.h"
 #include "starling/graph/tracer.h"
 #include "starling/ops/api/binary.h"
 #include "starling/ops/api/creation.h"
@@ -26,6 +27,8 @@
 namespace starling::train {
 namespace {
 
+constexpr const char* kTheLoss = "the loss";  // in messages, where gradients have the names of their parameters
+
 Tensor named_scalar(const char* name, double value, Device device) {
   Tensor scalar = to(from_doubles({&value, 1}, {}), device);
   scalar.set_name(name);
@@ -37,10 +40,12 @@ Device device_of(const nn::Module& net) {
   return parameters.empty() ? kCpu : parameters.front().device();
 }
 
-// True if gradients are checked: no rank may continue while others stop. Only the CPU has the ops.
+// True if gradients are checked: no rank may continue while others stop. Only the CPU has the ops. Workers of servers
+// look by themselves, also at what travels in place of gradients.
 bool looks_at_gradients(const StepOptions& options, Device device) {
   if (options.non_finite == NonFinite::ignore || options.precision == Precision::f16 || device != kCpu) return false;
   const auto* ranks = dynamic_cast<const dist::RankStrategy*>(options.strategy.get());
+  if (dynamic_cast<const dist::ServedStrategy*>(ranks) != nullptr) return false;
   const bool alone = !options.strategy || (ranks && ranks->world() == 1);
   if (options.non_finite == NonFinite::automatic) return !alone && ranks && !ranks->lockstep();
   return !alone || options.non_finite == NonFinite::skip || options.non_finite == NonFinite::rollback;
@@ -167,7 +172,7 @@ Tensor StepPrograms::judge(Returned& returned, const Tensor& loss) const {
     flags.push_back(all(isfinite(value)));
   };
   // Only checked for `skip`: otherwise a non-finite loss ends the run anyway.
-  if (options_.non_finite == NonFinite::skip && loss.defined()) look("the loss", loss);
+  if (options_.non_finite == NonFinite::skip && loss.defined()) look(kTheLoss, loss);
   for (const auto& [name, parameter] : net_.named_parameters()) {
     const Tensor gradient = parameter.grad();
     if (gradient.defined()) look(fmt::format("'{}'", name), is_row_sparse(gradient) ? row_values(gradient) : gradient);
@@ -275,7 +280,7 @@ StepPrograms::Result StepPrograms::end() {
     weight = exchange();
   } else if (split_ && options_.non_finite == NonFinite::skip && !scaler_ && !std::isfinite(result_.loss)) {
     drop_gradients();
-    result_.non_finite = "the loss";
+    result_.non_finite = kTheLoss;
     result_.skipped = true;
   } else if (split_ && (weight > 0 || !ranks_)) {
     update();
@@ -320,15 +325,16 @@ double StepPrograms::exchange() {
   }
   dist::GradientStep step{.step = step_, .weight = weight, .gradients = gradients_};
   // A strategy that makes the updates itself must not get non-finite gradients, which would spoil all ranks' weights.
-  if (ranks_->updates() && weight > 0 && judges_) {
-    const std::string name = dist::first_non_finite(gradients_);
-    result_.skipped = !name.empty();
-    if (result_.skipped) {
-      result_.non_finite = fmt::format("'{}'", name);
-      step.weight = 0;
-    }
+  if (ranks_->updates() && weight > 0) {
+    const bool loss = options_.non_finite == NonFinite::skip && !std::isfinite(result_.loss);
+    if (loss || judges_) step.not_finite = loss ? kTheLoss : dist::first_non_finite(gradients_);
+    if (!step.not_finite.empty()) step.weight = 0;
   }
   ranks_->exchange(step);
+  if (!step.not_finite.empty()) {
+    result_.skipped = true;
+    result_.non_finite = step.not_finite == kTheLoss ? step.not_finite : fmt::format("'{}'", step.not_finite);
+  }
   if (step.weight > 0 && !ranks_->updates()) {
     update();
   } else {

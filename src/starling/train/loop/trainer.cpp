@@ -123,6 +123,7 @@ struct Trainer::Parts {
     auto* const served = dynamic_cast<dist::ServedStrategy*>(&link->strategy());
     check(served != nullptr, "[Trainer] expected a strategy over servers for a worker, got {}",
           link->strategy().name());
+    served->look_at_gradients(options.non_finite != NonFinite::ignore);
     loader.ranks = options.workers;
     if (served->rule().procedure) cut_for_procedure(loader, served->rule(), options.workers, data->size());
     loader.portions = options.line;

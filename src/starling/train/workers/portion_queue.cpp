@@ -208,6 +208,7 @@ void PortionQueue::done(int worker, const PortionNote& note) {
       ++sum.skipped;
       sum.bad_worker = worker;
       sum.not_finite = note.not_finite;
+      sum.parameter = note.parameter;
     }
     leave_out_lost();
     close_steps();

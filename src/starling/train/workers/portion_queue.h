@@ -41,7 +41,7 @@ struct PortionNote {
   std::int64_t rows = 0;         // rows that were computed
   std::int64_t clock = 0;        // steps of this worker, with this one
   std::uint32_t not_finite = 0;  // StepNote::kLoss or kGradients: there was no update
-  std::uint32_t unused = 0;
+  std::uint32_t parameter = 0;   // with kGradients: number of the first one's parameter, from 1 on; 0: not told
   RankStats stats{};
 };
 
@@ -50,10 +50,10 @@ struct PortionNote {
 struct PortionStep {
   double loss = 0;  // loss · weight
   double weight = 0;
-  std::int64_t rows = 0;     // computed; fewer than given where workers skipped some
-  std::int64_t skipped = 0;  // portions without an update, for gradients that were not finite
-  int bad_worker = -1;       // worker with a loss or gradients that were not finite; -1: none
-  std::uint32_t not_finite = 0;
+  std::int64_t rows = 0;                        // computed; fewer than given where workers skipped some
+  std::int64_t skipped = 0;                     // portions without an update, for gradients that were not finite
+  int bad_worker = -1;                          // worker with a loss or gradients that were not finite; -1: none
+  std::uint32_t not_finite = 0, parameter = 0;  // of its note
 };
 
 // Portions of a run's data, handed out to workers as they ask. A step of the run is complete when as many portions as a

@@ -96,10 +96,21 @@ class WorkerLoop {
     const bool finite = std::isfinite(result.loss);
     if (!finite) note.not_finite = StepNote::kLoss;
     if (finite && result.skipped) note.not_finite = StepNote::kGradients;
-    if (finite) note.weight = result.weight;
-    if (finite) note.loss = result.loss * result.weight;
+    if (note.not_finite == StepNote::kGradients) note.parameter = number_of(result.non_finite);
+    if (note.not_finite == 0) note.weight = result.weight;
+    if (note.not_finite == 0) note.loss = result.loss * result.weight;
     notes_.push_back(parts_.line.whole(note));
     acknowledge();
+  }
+
+  // From 1 on; 0: it is of no parameter of this worker.
+  std::uint32_t number_of(const std::string& quoted) const {
+    std::uint32_t number = 0;
+    for (const auto& [name, parameter] : parts_.net.named_parameters()) {
+      ++number;
+      if (quoted == "'" + name + "'") return number;
+    }
+    return 0;
   }
 
   // Done is what the servers have: what is kept back is made by others if this worker dies.

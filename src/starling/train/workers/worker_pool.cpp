@@ -121,15 +121,15 @@ std::optional<WorkerPool::Step> WorkerPool::iterate(const std::function<bool()>&
 // A strategy that waits for every worker fails at once when one is lost; others go on.
 void WorkerPool::notice_losses() {
   if (stopped()) fail("[train] stopped while waiting for workers");
-  const char* const unit = options_.members > 1 ? "group" : "worker";
   for (const auto& [worker, why] : queue_.take_lost()) {
     check(options_.rule.goes_on(),
-          "[train] expected all {} {}s of {}, which waits for each of them, got {} {} lost: {}", options_.workers, unit,
-          options_.strategy, unit, worker, why);
-    check(queue_.alive() > 0, "[train] expected at least one {}, got none left: {} {}: {}", unit, unit, worker, why);
+          "[train] expected all {} {}s of {}, which waits for each of them, got {} {} lost: {}", options_.workers,
+          unit(), options_.strategy, unit(), worker, why);
+    check(queue_.alive() > 0, "[train] expected at least one {}, got none left: {} {}: {}", unit(), unit(), worker,
+          why);
     if (model_) model_->retire(worker);
     queue_.retired(worker);
-    notes_.push_back(fmt::format("{} {} is lost: {}; the others go on with its samples", unit, worker, why));
+    notes_.push_back(fmt::format("{} {} is lost: {}; the others go on with its samples", unit(), worker, why));
   }
   const std::int64_t moves = queue_.moves();
   const auto now = std::chrono::steady_clock::now();

@@ -39,6 +39,7 @@ class WorkerPool {
   ~WorkerPool();  // as close()
 
   const std::string& strategy() const { return options_.strategy; }
+  const char* unit() const { return options_.members > 1 ? "group" : "worker"; }  // that has portions, in messages
   int workers() const { return options_.workers; }
   // True if a step is an iteration of a procedure over all samples, whatever the batch.
   bool has_procedure() const { return options_.rule.procedure.has_value(); }
@@ -77,6 +78,9 @@ class WorkerPool {
   void fetch(const dist::TrainedState& state);
   // The worker has ended early, for a reason that it may not have told itself. Any thread.
   void lose(int worker, const std::string& why) { queue_.lose(worker, why); }
+  // Hands out no more portions: every worker that asks is told that the run is over, and the rate of begin() is not
+  // called any more.
+  void end() { queue_.finish(); }
   // Tells the workers and then the servers that the run is over, however it ended. Waits some seconds for the workers.
   void close();
   // Ends the run; returns what each worker has told, the servers' counters beside those of the first worker.

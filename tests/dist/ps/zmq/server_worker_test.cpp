@@ -7,6 +7,9 @@
 #include "dist/ps/ps_testing.h"
 #include "starling/dist/comm/threads/threads_comm.h"
 #include "starling/ops/api/creation.h"
+#include "starling/ops/api/embedding.h"
+#include "starling/ops/api/reduce.h"
+#include "starling/runtime/compile.h"
 
 namespace starling::dist::ps {
 namespace {
@@ -145,6 +148,83 @@ TEST(ServerWorker, ControlOfOneRhythmPushesEveryLayerAsOften) {
 
 TEST(ServerWorker, RefusesAPatternThatNoLayerHas) {
   EXPECT_THROW(Rhythms({.layers = {{.name = "conv*", .every = 4}}}), Error);
+}
+
+// One worker whose programs read a table, and another client that changes it.
+class TableWorker {
+ public:
+  TableWorker()
+      : servers_("inproc", kTable, 2, {.clock = {.workers = 2}}),
+        other_(servers_.client(1)),
+        table_(zeros({kRows, 4})),
+        worker_(std::make_shared<ServerWorker>(std::move(make_thread_comms(1, {}).front()), "async", ServerRule{})) {
+    put_all(*other_, {zeros({kRows, 4})});
+    table_.set_name("table").set_requires_grad();
+    optimizer_ = optimizer_named("sgd")({{.parameters = {table_}}});
+    worker_->connect_by([&](const TrainedState&) { return servers_.client(0); });
+    worker_->begin({.weights = {{"table", table_}}, .rule = optimizer_.get()});
+  }
+  // Adds 1 to all of the table on the servers.
+  void change() { other_->wait(other_->push(0, full({kRows, 4}, 1.0))); }
+  void begin_step() {
+    worker_->take_fields(fields_);
+    worker_->before_step(step_++);
+  }
+  CompiledFunction program(const std::function<Tensor(const Tensor& table, std::span<const Tensor> in)>& f) {
+    return {[this, f](std::span<const Tensor> in) { return TensorList{sum(f(table_, in))}; }, {.strategy = worker_}};
+  }
+  double run(CompiledFunction& program) { return program.call(fields_)[0].item(); }
+  float held(std::int64_t row) const { return table_.data<float>()[row * 4]; }
+  double rows_fetched() const {
+    const auto all = worker_->counters();
+    return std::ranges::find(all, "rows_fetched", &LawCounter::name)->value;
+  }
+
+  static constexpr std::int64_t kRows = 256;
+
+ private:
+  inline static const std::vector<ServedTensor> kTable{
+      {.name = "table", .type = {DType::f32, {kRows, 4}}, .by_rows = true}};
+  ServerThreads servers_;
+  std::unique_ptr<Client> other_;
+  Tensor table_;
+  std::shared_ptr<ServerWorker> worker_;
+  std::unique_ptr<optim::Optimizer> optimizer_;
+  std::vector<Tensor> fields_{from_host<std::int64_t>(std::vector<std::int64_t>{3, 5, 3}, {3}),
+                              from_host<std::int64_t>(std::vector<std::int64_t>{7, 200}, {2})};
+  std::int64_t step_ = 0;
+};
+
+// The program is new in a step that has fetched the rows of another one.
+void expect_fresh(TableWorker& run, CompiledFunction& other, std::int64_t values) {
+  CompiledFunction rows = run.program(
+      [](const Tensor& table, std::span<const Tensor> in) { return embedding(in[0], table, {.sparse = true}); });
+  run.begin_step();
+  EXPECT_EQ(run.run(rows), 0) << "the first fetch is of all";
+  run.change();
+  run.begin_step();
+  EXPECT_EQ(run.run(rows), 3 * 4) << "of three ids";
+  EXPECT_EQ(run.held(5), 1);
+  EXPECT_EQ(run.held(200), 0) << "control: rows that no program reads stay as they were";
+  EXPECT_EQ(run.rows_fetched(), 2);
+  EXPECT_EQ(run.run(other), static_cast<double>(values)) << "of the servers' table";
+  run.change();
+  run.begin_step();
+  EXPECT_EQ(run.run(other), static_cast<double>(2 * values));
+  EXPECT_EQ(run.rows_fetched(), 2) << "whole from now on";
+}
+
+TEST(ServerWorker, FetchesATableWholeOnceAProgramReadsAllOfIt) {
+  TableWorker run;
+  CompiledFunction all = run.program([](const Tensor& table, std::span<const Tensor>) { return table; });
+  expect_fresh(run, all, TableWorker::kRows * 4);
+}
+
+TEST(ServerWorker, FetchesATableWholeOnceAProgramReadsRowsOfAnotherInput) {
+  TableWorker run;
+  CompiledFunction others = run.program(
+      [](const Tensor& table, std::span<const Tensor> in) { return embedding(in[1], table, {.sparse = true}); });
+  expect_fresh(run, others, 2 * 4);
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ GroupWorker::GroupWorker(std::shared_ptr<Comm> alone, std::shared_ptr<Comm> grou
       rule_(rule) {
   check((group_->rank() == 0) == (server_ != nullptr), "[{}] expected a connection with the servers of member 0 alone",
         kind_);
+  if (server_) server_->look_at_gradients(false);  // members look at theirs before they are added up
 }
 
 void GroupWorker::begin(const TrainedState& state) {
@@ -36,11 +37,13 @@ void GroupWorker::before_step(std::int64_t step) {
   broadcast_tensors(*group_, weights_, 0, "group.weights");
 }
 
-// Weight of the group's step; 0: there is none, for want of rows or because of one member's gradients, which is told by
-// them: its weight is 0 then, as that of a member without rows, whose gradients are zeros.
-double GroupWorker::agree(const GradientStep& step) {
-  double sums[] = {step.weight, first_non_finite(step.gradients).empty() ? 0.0 : 1.0};
+// Weight of the group's step; 0: there is none, for want of rows or because of one member's values, which all are told
+// of. A member without rows has a weight of 0 and gradients of zeros.
+double GroupWorker::agree(GradientStep& step) {
+  if (looks() && step.not_finite.empty()) step.not_finite = first_non_finite(step.gradients);
+  double sums[] = {step.weight, step.not_finite.empty() ? 0.0 : 1.0};
   group_->all_reduce(sums, sums, std::size(sums), DType::f64, ReduceOp::sum, {.name = "group.weight"}).wait();
+  if (sums[1] > 0 && step.not_finite.empty()) step.not_finite = "a gradient of another member";
   return sums[1] > 0 ? 0 : sums[0];
 }
 

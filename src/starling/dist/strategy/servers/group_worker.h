@@ -30,7 +30,7 @@ class GroupWorker final : public ServedStrategy {
   OpCounters exchanged(CommOp op) const override;  // inside the group, and with the servers
 
  private:
-  double agree(const GradientStep& step);
+  double agree(GradientStep& step);
 
   std::shared_ptr<Comm> group_;
   std::shared_ptr<ServerWorker> server_;

@@ -22,6 +22,16 @@ class ServedStrategy : public RankStrategy {
   virtual void take_fields([[maybe_unused]] std::span<const Tensor> fields) {}
   // True while gradients of steps that were made are not on the servers yet.
   virtual bool keeps_back() const = 0;
+
+  // False: gradients that are not finite go to the servers as they are. By default they are not pushed, and
+  // GradientStep::not_finite tells it.
+  void look_at_gradients(bool looks) { looks_ = looks; }
+
+ protected:
+  bool looks() const { return looks_; }
+
+ private:
+  bool looks_ = true;
 };
 
 }  // namespace starling::dist

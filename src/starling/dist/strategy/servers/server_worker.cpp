@@ -105,13 +105,16 @@ const PushedFactors* ServerWorker::factors_of(const Layer& layer) const {
   return found == factors_.end() ? nullptr : &*found;
 }
 
-bool ServerWorker::finite(const GradientStep& step) const {
+// Factors have the name of the weight whose gradient they make.
+std::string ServerWorker::first_not_finite(const GradientStep& step) const {
   std::vector<NamedTensor> all(step.gradients.begin(), step.gradients.end());
-  for (const auto& [parameter, errors, inputs] : factors_) {
-    all.push_back({"errors", errors});
-    all.push_back({"inputs", inputs});
+  for (const Layer& layer : layers_) {
+    const PushedFactors* factors = factors_of(layer);
+    if (factors == nullptr) continue;
+    all.push_back({layer.weight.name, factors->errors});
+    all.push_back({layer.weight.name, factors->inputs});
   }
-  return first_non_finite(all).empty();
+  return first_non_finite(all);
 }
 
 ServerWorker::Layer ServerWorker::layer_of(const NamedTensor& weight) const {
@@ -128,21 +131,32 @@ ServerWorker::Layer ServerWorker::layer_of(const NamedTensor& weight) const {
   return layer;
 }
 
-// A table that one program reads by rows and another one whole is fetched whole.
+// A table that one program reads by rows and another one whole is fetched whole, by the program that is built here for
+// the first time: it runs in a step that has fetched no more than the rows of another.
 void ServerWorker::find_tables(const graph::Graph& program) {
   const auto found = rows_read(program);
   for (const graph::GraphVariable& variable : program.variables) {
-    const auto is_table = [&](const RowsRead& one) { return same(one.table, variable.tensor); };
-    if (!variable.tensor.defined() ||
-        std::ranges::none_of(layers_, [&](const Layer& one) { return same(one.weight.tensor, variable.tensor); }))
-      continue;
+    const auto is_it = [&](const Tensor& one) { return same(one, variable.tensor); };
+    const auto is_table = [&](const RowsRead& one) { return is_it(one.table); };
+    const auto layer = std::ranges::find_if(layers_, [&](const Layer& one) { return is_it(one.weight.tensor); });
+    if (!variable.tensor.defined() || layer == layers_.end() || std::ranges::any_of(whole_, is_it)) continue;
     const auto here = std::ranges::find_if(found, is_table);
     const auto known = std::ranges::find_if(tables_, is_table);
-    if (here == found.end() || (known != tables_.end() && known->input != here->input))
+    const bool by_rows = here != found.end() && (known == tables_.end() || known->input == here->input);
+    if (!by_rows) {
+      if (known != tables_.end()) fetch_rest(static_cast<std::size_t>(layer - layers_.begin()));
       whole_.push_back(variable.tensor);
-    else if (known == tables_.end())
+    } else if (known == tables_.end()) {
       tables_.push_back(*here);
+    }
   }
+}
+
+// Rows that no step has read since the first fetch are as old as that.
+void ServerWorker::fetch_rest(std::size_t i) {
+  if (!layers_[i].by_rows) return;
+  client_->wait(client_->pull(i, layers_[i].weight.tensor, read_at_));
+  layers_[i].by_rows = false;
 }
 
 // Rows of a table that the next step reads; undefined: all of it is to be fetched, as where a worker goes on with what
@@ -173,11 +187,13 @@ void ServerWorker::fetch(std::int64_t clock) {
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     if (!fetches_at(layers_[i], clock)) continue;
     const Tensor rows = client_->keys().tensors()[i].by_rows ? rows_to_fetch(layers_[i]) : Tensor();
+    layers_[i].by_rows = rows.defined();
     if (rows.defined())
       tables.emplace_back(i, rows);
     else
       client_->pull(i, layers_[i].weight.tensor, clock);
   }
+  read_at_ = clock;
   for (const auto& [i, rows] : tables) fetch_rows(i, rows, clock);
   client_->wait_all();
   ++fetches_;
@@ -329,7 +345,8 @@ void ServerWorker::take_portion(std::int64_t portion, bool alone, std::int64_t p
 }
 
 void ServerWorker::exchange(GradientStep& step) {
-  if (step.weight > 0 && !finite(step)) {
+  if (step.weight > 0 && (looks() || rule_.procedure)) step.not_finite = first_not_finite(step);
+  if (!step.not_finite.empty()) {
     ++not_finite_;
     step.weight = 0;
   }

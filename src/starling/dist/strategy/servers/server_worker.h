@@ -15,7 +15,8 @@ namespace starling::dist {
 // Worker of a strategy over parameter servers. It trains alone, on a communicator of its own: everything that workers
 // share goes through the servers, which hold the model and run the optimizer. Before a step it reads the weights at its
 // clock, which may wait for others as the rule says, and after it pushes its gradients. The clock is the number of the
-// step as the trainer counts them for this worker alone. Gradients that are not finite are not pushed.
+// step as the trainer counts them for this worker alone. A step with gradients that are not finite is not pushed, but
+// counted.
 class ServerWorker final : public ServedStrategy {
  public:
   ServerWorker(std::shared_ptr<Comm> comm, std::string name, const ServerRule& rule);
@@ -64,10 +65,12 @@ class ServerWorker final : public ServedStrategy {
     GradientForm form = GradientForm::dense;     // of a codec that chooses
     bool asked = false;                          // a program has asked whether it leaves factors
     double worst_error = 0;                      // of one_bit
+    bool by_rows = false;                        // the last fetch was of some rows: others are older
   };
   Layer layer_of(const NamedTensor& weight) const;
   void fetch(std::int64_t clock);
   void fetch_rows(std::size_t i, const Tensor& rows, std::int64_t clock);
+  void fetch_rest(std::size_t i);
   void find_tables(const graph::Graph& program);
   Tensor rows_to_fetch(const Layer& layer) const;
   bool give(std::size_t i, const Tensor& gradient, double weight);
@@ -80,7 +83,7 @@ class ServerWorker final : public ServedStrategy {
   bool wants_factors(const Tensor& parameter, const FactorShape& shape);
   void count_factors(std::size_t i, const PushedFactors& factors);
   const PushedFactors* factors_of(const Layer& layer) const;
-  bool finite(const GradientStep& step) const;
+  std::string first_not_finite(const GradientStep& step) const;
   void measure(double seconds);
   void choose_forms();
   GradientFacts facts_of(std::size_t i, const std::optional<FactorShape>& shape) const;
@@ -115,6 +118,7 @@ class ServerWorker final : public ServedStrategy {
   bool alone_ = false;          // true: the portion of the next step is pushed by itself
   bool aside_ = false;          // retired: no other worker waits for this one; from its first hello on, they do
   std::int64_t clock_ = -1;     // of the last step or settling
+  std::int64_t read_at_ = 0;    // clock of the last fetch
   std::int64_t settlings_ = 0;  // that were clocks
   std::int64_t steps_ = 0, pushes_ = 0, fetches_ = 0, rows_pushed_ = 0, rows_fetched_ = 0, not_finite_ = 0,
                settles_ = 0, by_factors_ = 0;
