@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # use_wheel.sh FOLDER: installs the wheel of a folder on this bare machine and trains with it, alone, as ranks of `starling launch`
-# and, once Open MPI is there, as ranks of mpirun. Run by scripts/fresh_machine, inside the root, where nothing is but Python.
+# and, once Open MPI is there, as ranks of mpirun and over TCP. Run by scripts/fresh_machine, inside the root, where nothing is but Python.
 set -euo pipefail
 here=$(dirname "${BASH_SOURCE[0]}")
 source "$here/common.sh"
@@ -80,13 +80,17 @@ ranks_end_alike() {
   say "    $name: $ranks rank(s), the bits of one process"
 }
 
-# needs_no_mpi: of what the wheel carries, only libstarling_mpi.so, which is loaded when ranks ask for it, needs MPI.
+# needs_no_mpi: of what the wheel carries, only what is loaded when ranks ask for it needs MPI: libstarling_mpi.so and, where Debian's
+# Gloo needs it, libstarling_gloo.so with that Gloo.
 needs_no_mpi() {
   local package file
   package=$(python -c 'import importlib.util; print(importlib.util.find_spec("starling").submodule_search_locations[0])')
   [ -z "$(find "$package" -name 'libmpi*')" ] || die "expected no MPI in the wheel, got $(find "$package" -name 'libmpi*')"
   [ -f "$package/lib/libstarling_mpi.so" ] || die "expected libstarling_mpi.so in the wheel, got none"
   find "$package" -type f \( -name '*.so*' -o -path '*/bin/*' \) ! -name libstarling_mpi.so >carried
+  if [ -f "$package/lib/libstarling_gloo.so" ]; then
+    grep -vE '/(libstarling_gloo\.so|libgloo\.so[.0-9]*)$' carried >others && mv others carried
+  fi
   [ "$(wc -l <carried)" -gt 5 ] || die "expected the libraries that the wheel carries, got $(cat carried)"
   while read -r file; do
     # Bundled libraries find each other by the path of what loads them: they are asked with that.
@@ -94,6 +98,22 @@ needs_no_mpi() {
     ! grep -E 'libmpi|libopen-(rte|pal)|not found' needs || die "$file: expected that it needs no MPI and finds all it needs"
   done <carried
   say "    $(wc -l <carried) files of the wheel need no MPI; it takes $(du -sh "$package" | cut -f1)"
+}
+
+# tells_what_tcp_needs: without MPI, ranks over TCP work, or the error names the library of MPI that Gloo asks for.
+tells_what_tcp_needs() {
+  local package
+  package=$(python -c 'import importlib.util; print(importlib.util.find_spec("starling").submodule_search_locations[0])')
+  if [ ! -f "$package/lib/libstarling_gloo.so" ]; then
+    ranks_end_alike tcp_without_mpi 2 starling launch -n 2 --backend gloo --
+    return
+  fi
+  starling doctor | grep -E 'no Gloo \(libmpi\.so[.0-9]*: ' || die "expected from starling doctor that Gloo lacks MPI, got: $(starling doctor)"
+  mkdir refused
+  ! timeout 300 starling launch -n 2 --backend gloo -- python ranks.py refused >refused.txt 2>&1 ||
+    die "expected ranks over TCP to need MPI here, got none that did"
+  grep -E '\[gloo\].*libmpi\.so' refused.txt >/dev/null || die "expected an error that names libmpi.so, got: $(cat refused.txt)"
+  say "    ranks over TCP, without MPI: $(grep -m 1 -oE '\[gloo\].*' refused.txt)"
 }
 
 python train.py
@@ -104,5 +124,7 @@ starling systems | grep caffe >/dev/null || die "expected the presets of starlin
 needs_no_mpi
 ranks_end_alike alone 1 env
 ranks_end_alike launch 2 starling launch -n 2 --
+tells_what_tcp_needs
 ensure_packages openmpi-bin
 ranks_end_alike mpirun 2 mpirun --allow-run-as-root --oversubscribe -n 2
+ranks_end_alike tcp 2 starling launch -n 2 --backend gloo --

@@ -188,6 +188,33 @@ TEST(GradientReducer, RefusesASecondPassAfterBegin) {
   for (const auto& error : errors) EXPECT_TRUE(contains(error, "begin() and finish()")) << error;
 }
 
+// With nothing sent yet: the others wait for its first bucket.
+TEST(GradientReducer, ThatGoesBetweenBeginAndFinishBreaksTheGroup) {
+  const auto errors = errors_of(checking_backend().make(2), [](Comm& comm) {
+    const Branches net(DType::f64);
+    const Tensor used[] = {net.shared, net.left};
+    GradientReducer reducer(comm, used);
+    reducer.begin(1);
+    if (comm.rank() == 0) return;
+    reducer.finish();
+  });
+  EXPECT_EQ(errors[0], "");
+  EXPECT_TRUE(contains(errors[1], "given up between begin() and finish()")) << errors[1];
+}
+
+// The only rank keeps no other one waiting, and goes on.
+TEST(GradientReducer, ThatGoesBetweenBeginAndFinishLeavesAGroupOfOneWhole) {
+  const auto errors = errors_of(checking_backend().make(1), [](Comm& comm) {
+    const Branches net(DType::f64);
+    const Tensor used[] = {net.shared};
+    GradientReducer(comm, used).begin(1);
+    GradientReducer reducer(comm, used);
+    reducer.begin(1);
+    reducer.finish();
+  });
+  EXPECT_EQ(errors[0], "");
+}
+
 TEST(GradientReducer, RefusesRanksWithDifferentParameters) {
   const auto errors = errors_of(checking_backend().make(2), [](Comm& comm) {
     const Branches net(DType::f32);

@@ -63,7 +63,7 @@ void check_world(const World& world) {
 
 int check_processes(const dist::CommBackend& backend, int ranks) {
   if (!backend.there()) {
-    fmt::print("processes over {}: not built in: no {}\n", backend.name, backend.missing);
+    fmt::print("processes over {}: not there: no {}\n", backend.name, backend.missing());
     return kOk;
   }
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();

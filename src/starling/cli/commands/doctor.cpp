@@ -93,8 +93,9 @@ void tell_formats() {
 void tell_comm() {
   std::string text = "threads";
   for (const auto& backend : dist::comm_backends().in_order()) {
-    if (!backend.missing.empty())
-      text += backend.there() ? fmt::format(", {}", backend.title) : fmt::format(", no {}", backend.missing);
+    if (backend.missing == nullptr) continue;
+    const std::string missing = backend.missing();
+    text += missing.empty() ? fmt::format(", {}", backend.title) : fmt::format(", no {}", missing);
   }
   line("ranks", text);
   line("servers", dist::ps::has_wire() ? "ZeroMQ" : "no ZeroMQ (apt install libzmq3-dev, then build again)");

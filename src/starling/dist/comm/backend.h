@@ -35,12 +35,12 @@ struct BackendOptions {
 // Backend between processes: all that worlds, jobs and commands know of it. A file of comm/kinds registers one; CMake
 // calls its register_comm_<file>(CommBackends&).
 struct CommBackend {
-  std::string_view name;       // in jobs and options
-  std::string_view title;      // for messages: "Gloo (TCP)"
-  int order = 0;               // in lists; of several that would do, the automatic choice is the smallest
-  bool one_host = false;       // connects processes of one host, in memory, where all-reduces take no algorithm
-  std::string_view missing{};  // name of the library and the packages that bring it; empty: always there
-  bool (*built)() = nullptr;   // true if this build has it; null: always
+  std::string_view name;   // in jobs and options
+  std::string_view title;  // for messages: "Gloo (TCP)"
+  int order = 0;           // in lists; of several that would do, the automatic choice is the smallest
+  bool one_host = false;   // connects processes of one host, in memory, where all-reduces take no algorithm
+  // Name of the library that this build or machine lacks, and what brings it; empty: it is there. Null: always there.
+  std::string (*missing)() = nullptr;
   // Collective. The store is used by nothing else; null for a backend with starters.
   std::unique_ptr<Comm> (*make)(const std::shared_ptr<Store>& store, const BackendOptions& options) = nullptr;
 
@@ -52,7 +52,7 @@ struct CommBackend {
   // waits.
   void (*when_waiting_at_exit)(std::function<void()> called) = nullptr;
 
-  bool there() const { return built == nullptr || built(); }
+  bool there() const { return missing == nullptr || missing().empty(); }
   bool brings_ranks() const { return !starters.empty(); }
   std::string starters_text() const;  // "mpirun or srun"
 };

@@ -51,8 +51,8 @@ GradientReducer::GradientReducer(Comm& comm, std::span<const Tensor> parameters,
 GradientReducer::~GradientReducer() {
   for (auto& parameter : parameters_) parameter.hook.remove();
   const auto is_under_way = [](const Bucket& bucket) { return bucket.under_way; };
-  if (std::none_of(buckets_.begin(), buckets_.end(), is_under_way)) return;
-  comm_.abort("gradients were given up between begin() and finish()");
+  if (!active_ && std::none_of(buckets_.begin(), buckets_.end(), is_under_way)) return;
+  if (comm_.size() > 1) comm_.abort("gradients were given up between begin() and finish()");
   for (const Bucket& bucket : buckets_) {
     try {
       if (bucket.under_way) bucket.work.wait();

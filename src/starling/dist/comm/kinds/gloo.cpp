@@ -18,12 +18,7 @@ std::unique_ptr<Comm> make(const std::shared_ptr<Store>& store, const BackendOpt
 }  // namespace
 
 void register_comm_gloo(CommBackends& backends) {
-  backends.add({.name = "gloo",
-                .title = "Gloo (TCP)",
-                .order = 200,
-                .missing = "Gloo (apt install libgloo-dev, then build again)",
-                .built = has_gloo,
-                .make = make});
+  backends.add({.name = "gloo", .title = "Gloo (TCP)", .order = 200, .missing = missing_gloo, .make = make});
 }
 
 }  // namespace starling::dist

@@ -20,8 +20,11 @@ struct GlooOptions {
   std::function<bool()> stop{};            // polled meanwhile; true: throws Error; null: never
 };
 
-// True if this build has Gloo (libgloo-dev); otherwise the functions below throw.
+// True if this build has Gloo (libgloo-dev) and it can be loaded; otherwise the functions below throw.
 bool has_gloo();
+
+// Empty with Gloo; otherwise the name of what is missing, with the reason or what brings it.
+std::string missing_gloo();
 
 // Connects the ranks of a group over TCP. Collective, blocks until all are connected. Label and epoch of the group
 // separate its store keys from those of other groups, and keep ranks of another epoch out. A lost peer is an Error that

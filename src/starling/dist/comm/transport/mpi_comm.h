@@ -22,8 +22,11 @@ struct MpiOptions {
   std::size_t longest = std::size_t{1} << 30;     // bytes per MPI message; longer messages are split
 };
 
-// True if this build has MPI (libopenmpi-dev); otherwise the functions below throw.
+// True if this build has MPI (libopenmpi-dev) and it can be loaded; otherwise the functions below throw.
 bool has_mpi();
+
+// Empty with MPI; otherwise the name of what is missing, with the reason or what brings it.
+std::string missing_mpi();
 
 // World of all processes started together by mpirun or srun. Collective, blocks until all have joined. The first call
 // of a process initialises MPI, with threads; nothing else does. At exit, a process with status 0 waits for the others

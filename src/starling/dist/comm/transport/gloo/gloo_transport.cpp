@@ -163,6 +163,8 @@ namespace starling {
 
 bool has_gloo() { return true; }
 
+std::string missing_gloo() { return ""; }
+
 std::shared_ptr<dist::Transport> make_gloo_transport(const std::shared_ptr<Store>& store, const CommGroup& group,
                                                      const GlooOptions& options) {
   check(store != nullptr, "[gloo] expected a store to meet in, got none");

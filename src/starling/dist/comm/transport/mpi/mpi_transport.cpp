@@ -285,6 +285,8 @@ class MpiTransport final : public Transport {
 
 bool has_mpi() { return true; }
 
+std::string missing_mpi() { return ""; }
+
 void when_mpi_waits_at_exit(std::function<void()> called) {
   mpi::Session::get(CommClock::now()).before_waiting(std::move(called));
 }

@@ -1,0 +1,17 @@
+# starling_needs_mpi(READELF <readelf> FILES <library>... OUT <variable>): of these libraries and programs, those that ask for an
+# MPI themselves, each with what it asks for: "libgloo.so.0 (libmpi.so.40)".
+function(starling_needs_mpi)
+  cmake_parse_arguments(arg "" "READELF;OUT" "FILES" ${ARGN})
+  set(found)
+  foreach(file ${arg_FILES})
+    execute_process(COMMAND ${arg_READELF} -d "${file}" OUTPUT_VARIABLE dynamic RESULT_VARIABLE failed ERROR_QUIET)
+    if(failed)
+      message(FATAL_ERROR "expected to read what ${file} needs with readelf ('${arg_READELF}'): ${failed}")
+    endif()
+    if(dynamic MATCHES "\\(NEEDED\\)[^\n]*\\[((libmpi|libmpich|libmpicxx|libopen-rte|libopen-pal)[_.a-z0-9-]*)\\]")
+      cmake_path(GET file FILENAME name)
+      list(APPEND found "${name} (${CMAKE_MATCH_1})")
+    endif()
+  endforeach()
+  set(${arg_OUT} "${found}" PARENT_SCOPE)
+endfunction()
