@@ -25,7 +25,9 @@ TRIES = """1/3 Test #1: cli/Waits.Late .....***Failed    0.01 sec
 1/3 Test #2: cli/Waits.Broken ...***Timeout   0.00 sec
     Test #1: cli/Waits.Late .....   Passed    0.01 sec
     Test #2: cli/Waits.Broken ...***Failed    0.01 sec
-3/3 Test #3: cli/Waits.Good .....   Passed    0.01 sec
+3/4 Test #3: cli/Waits.Good .....   Passed    0.01 sec
+4/4 Test #4: cli/Waits.Died .....Subprocess aborted***Exception:   0.01 sec
+    Test #4: cli/Waits.Died .....   Passed    0.01 sec
 """
 
 
@@ -67,7 +69,7 @@ class Summary(unittest.TestCase):
 
     def test_what_passed_at_the_second_try_is_named(self):
         _, told = summary_of(told=TRIES, python=[PASSED])
-        self.assertIn("passed at the second try\n  cli/Waits.Late\n\n", told)
+        self.assertIn("passed at the second try\n  cli/Waits.Late\n  cli/Waits.Died\n\n", told)
         self.assertNotIn("Broken", told)
         self.assertNotIn("Good", told)
         _, told = summary_of(python=[PASSED])

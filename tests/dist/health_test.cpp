@@ -194,7 +194,7 @@ TEST(FlightRecords, AreWrittenByEveryRankWhenAGroupBreaks) {
     EXPECT_TRUE(
         contains(text, "rank " + std::to_string(rank) + " of 3, group 'world', epoch 0, backend threads, host "));
     EXPECT_TRUE(contains(text, "not arrived: rank 2 (last started #1)"));
-    EXPECT_TRUE(contains(text, "waiting for:\n  barrier 'the end' #2 since 0."));
+    EXPECT_TRUE(contains(text, "waiting for:\n  barrier 'the end' #2 since "));
     EXPECT_TRUE(contains(text, "all_reduce(sum) f32 x 1 'warm up' #1 "));
     EXPECT_TRUE(contains(text, "all_reduce: 1 calls, "));
   }

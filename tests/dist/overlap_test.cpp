@@ -129,8 +129,8 @@ TEST(Overlap, ShowsInTheTraceAndIsLostWhenSwitchedOff) {
   EXPECT_GE(most, enough);
 }
 
-// Control: exchanged in the order of the updates, first layers first, all but the inputs of the first layer wait for
-// the last sleep. Label: waits
+// Control: exchanged in the order of the updates, all but the inputs of the first layer wait for the last sleep.
+// Label: waits
 TEST(Overlap, IsLostWithoutTheOrderOfReadiness) {
   SleepingNet hidden({}), disordered({.disable = {"buckets"}});
   int most = 0;

@@ -305,7 +305,7 @@ class Hostile : public ::testing::Test {
     EXPECT_TRUE(socket.ok()) << socket.error();
     return std::move(*socket);
   }
-  static SocketTime deadline() { return CommClock::now() + milliseconds(20'000); }
+  static SocketTime deadline() { return CommClock::now() + milliseconds(120'000); }
   std::string random(std::size_t size) {
     std::string bytes(size, '\0');
     for (char& c : bytes) c = static_cast<char>(random_());

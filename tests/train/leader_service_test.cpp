@@ -144,12 +144,13 @@ TEST_F(LeaderLines, AWorkerThatDoesNotJoinIsLost) {
 }
 
 // Member 1 loads its data for longer than any call of the group may take.
+// Label: waits
 TEST_F(LeaderLines, MembersWaitForOneThatLoadsForLong) {
   PortionQueue queue({.workers = 1});
   open(queue, 1);
   LeaderService service(wire_, queue, {.address = kLeader, .workers = 1, .members = 2});
   service.begin({});
-  auto tells = make_thread_comms(2, {.deadline = 100ms}), asks = make_thread_comms(2, {.deadline = 100ms});
+  auto tells = make_thread_comms(2, {.deadline = 1s}), asks = make_thread_comms(2, {.deadline = 1s});
   std::vector<std::thread> members;
   std::atomic<int> joined{0};
   for (std::size_t m = 0; m < 2; ++m) {
@@ -158,7 +159,7 @@ TEST_F(LeaderLines, MembersWaitForOneThatLoadsForLong) {
                          wire_, LeaderLineOptions{.address = kLeader, .worker = static_cast<int>(m)}),
                      .asks = std::move(asks[m]),
                      .tells = std::move(tells[m])});
-      if (m == 1) std::this_thread::sleep_for(500ms);
+      if (m == 1) std::this_thread::sleep_for(2500ms);
       try {
         joined += own.join({}).has_value() ? 1 : 0;
       } catch (const Error& error) {

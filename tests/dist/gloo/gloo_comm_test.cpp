@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "dist/comm_conformance.h"
 #include "dist/comm_worlds.h"
 #include "dist/gloo/gloo_worlds.h"
@@ -70,9 +73,17 @@ TEST(GlooCommFailures, ARankMayLeaveWhileOthersThatDoNotNeedItWait) {
 
 TEST(GlooCommFailures, AHangIsNamedAtItsDeadline) {
   const Comms comms = make_gloo_comms(2);
+  std::atomic<bool> over{false};
   const auto errors = errors_of(comms, [&](Comm& comm) {
-    if (comm.rank() == 1) return std::this_thread::sleep_for(milliseconds(300));
-    comm.barrier({.name = "alone", .deadline = milliseconds(100)}).wait();
+    while (comm.rank() == 1 && !over) std::this_thread::sleep_for(milliseconds(1));
+    if (comm.rank() == 1) return;
+    try {
+      comm.barrier({.name = "alone", .deadline = milliseconds(100)}).wait();
+    } catch (const Error&) {
+      over = true;
+      throw;
+    }
+    over = true;
   });
   EXPECT_TRUE(contains(errors[0], "the deadline has passed"));
   EXPECT_TRUE(contains(errors[0], "rank 1"));

@@ -71,9 +71,21 @@ ServerLinks::Ticket ServerLinks::broadcast(const Header& header, const Answered&
 
 void ServerLinks::wait(Ticket ticket) {
   const auto begin = SteadyClock::now();
-  while (!done(ticket)) pump(kPump);
+  try {
+    while (!done(ticket)) pump(kPump);
+  } catch (...) {
+    ignore_answers(ticket);
+    throw;
+  }
   waited_ += seconds_since(begin);
   rethrow(ticket);
+}
+
+// Whoever waited has gone, and with it what answers would be written into.
+void ServerLinks::ignore_answers(Ticket ticket) {
+  for (auto& [number, one] : open_) {
+    if (one.ticket == ticket) one.answered = nullptr;
+  }
 }
 
 void ServerLinks::wait_all() {

@@ -39,6 +39,7 @@ class ServerLinks {
 
   bool done(Ticket ticket) const { return !pending_.contains(ticket); }
   void take_arrived() { pump(milliseconds(0)); }
+  // Throws what a server had against it, and when no answer comes; one that comes later is taken by nobody.
   void wait(Ticket ticket);
   void wait_all();              // for all tickets; throws one of the refusals
   void rethrow(Ticket ticket);  // throws what a server had against a request of the ticket
@@ -63,6 +64,7 @@ class ServerLinks {
 
   std::uint32_t worker() const;
   Message hello(std::int64_t clock) const;
+  void ignore_answers(Ticket ticket);
   void pump(milliseconds time);
   void listen(std::size_t s);
   void take(std::size_t s, const Message& message);
