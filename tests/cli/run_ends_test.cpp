@@ -4,6 +4,7 @@
 
 #include "cli/program.h"
 #include "starling/data/formats/npy.h"
+#include "starling/dist/ps/wire.h"
 #include "starling/ops/api/creation.h"
 
 namespace starling {
@@ -95,6 +96,10 @@ TEST_F(CliRunEnds, ALossThatIsNoNumberTellsWhatToTry) {
   for (const char* part :
        {"expected a finite loss", "a lower optimizer.lr than 1e+30", "train.clip_norm: 1", "train.finite_every: 1"})
     EXPECT_TRUE(has(ran.err, part)) << part << "\n" << ran.err;
+  if (!dist::ps::has_wire()) return;
+  const auto served = train("--set optimizer.lr=1e30 --set 'distribute={servers: 1, strategy: async}'");
+  EXPECT_EQ(served.code, 1);
+  EXPECT_TRUE(has(served.err, "a lower optimizer.lr than 1e+30)")) << "no clipping with servers: " << served.err;
 }
 
 TEST_F(CliRunEnds, ARunIsEvaluatedFromAnotherFolder) {

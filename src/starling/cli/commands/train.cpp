@@ -147,14 +147,16 @@ int train_job(const train::Job& job, const TrainArguments& options) {
       job.train.folder.string());
 }
 
-// Advice where a loss, gradients or weights have become infinite or NaN.
+// Advice where a loss, gradients or weights have become infinite or NaN. Beside parameter servers gradients cannot be
+// clipped, and the state is theirs.
 std::string advice_against_infinities(const train::Job& job) {
   const auto options = job.optimizer.kind.json();
   std::string tries = fmt::format("a lower optimizer.lr{}",
                                   options.contains("lr") ? fmt::format(" than {}", options.at("lr").dump()) : "");
-  if (job.train.clip_norm == 0) tries += ", or train.clip_norm: 1";
+  const bool served = job.distribute.server_count() > 0;
+  if (job.train.clip_norm == 0 && !served) tries += ", or train.clip_norm: 1";
   if (job.train.precision != Precision::f32) tries += ", or train.precision: f32";
-  if (job.train.finite_every != 1) tries += "; train.finite_every: 1 finds the first step with infinities";
+  if (job.train.finite_every != 1 && !served) tries += "; train.finite_every: 1 finds the first step with infinities";
   return tries;
 }
 
