@@ -25,6 +25,9 @@ NB_MODULE(_starling, m) {
   bind_autograd(m);
   bind_compile(m);
   bind_modules(m);
+  bind_python_module(m);
+  bind_layers(m);
+  bind_layer_kinds(m);
   bind_optimizers(m);
   bind_data(m);
   bind_training(m);

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import starling as sl
+from checkpointed_loop import CheckpointedLoop
 from ranks import run_script
 
 GENERATOR = np.random.default_rng(0)
@@ -36,39 +37,25 @@ LOADERS = {
 }
 
 
-class Loop:
+class Loop(CheckpointedLoop):
     """Dropout, momentum, a schedule, shuffled data and random numbers between the steps: all that a step depends on."""
 
     def __init__(self, loader, folder):
         sl.manual_seed(7)
-        self.net = sl.nn.Sequential(sl.nn.Linear(6, 16), sl.nn.Dropout(0.3), sl.nn.Tanh(), sl.nn.Linear(16, 3))
-        self.optimizer = sl.optim.Adam(self.net.parameters(), lr=0.02)
+        net = sl.nn.Sequential(sl.nn.Linear(6, 16), sl.nn.Dropout(0.3), sl.nn.Tanh(), sl.nn.Linear(16, 3))
+        super().__init__(net, sl.optim.Adam(net.parameters(), lr=0.02), loader)
         self.schedule = sl.schedules.Cosine(self.optimizer, steps=40)
-        self.loader = loader
-        self.program = sl.compile(self.train)
-        self.step, self.losses = 0, {}
-        self.kept = sl.train.Checkpoints(
-            folder, net=self.net, optimizer=self.optimizer, schedule=self.schedule, loader=self.loader
-        )
+        self.kept = sl.train.Checkpoints(folder, net=net, optimizer=self.optimizer, schedule=self.schedule, loader=loader)
 
-    def train(self, x, y):
-        loss = sl.cross_entropy(self.net(x), y)
-        loss.backward()
-        self.optimizer.step()
-        return loss
+    def noise(self, shape):
+        return sl.normal(shape) * 0.1  # by the random numbers of this thread
 
-    def run(self, epochs, stop=None):
-        for _ in range(self.loader.epoch, epochs):
-            for x, y in self.loader:
-                noise = sl.normal(x.shape) * 0.1  # by the random numbers of this thread
-                self.losses[self.step] = self.program(x + noise, y).item()
-                self.schedule.step()
-                self.step += 1
-                sl.uniform((2,))  # drawn after the step: counted, too
-                if self.step == stop:
-                    self.kept.save(self.step, more={"losses": list(self.losses.values())})
-                    return self
-        return self
+    def after_step(self):
+        self.schedule.step()
+        sl.uniform((2,))  # drawn after the step: counted, too
+
+    def save(self):
+        self.kept.save(self.step, more={"losses": list(self.losses.values())})
 
     def weights(self):
         return b"".join(tensor.numpy().tobytes() for tensor in self.net.state_dict().values())

@@ -113,6 +113,31 @@ def test_an_error_inside_a_step_reaches_the_other_ranks(tmp_path):
     assert "raised: no gradient from rank one" in output and "told: " in output, output
 
 
+@pytest.mark.parametrize("sent", [False, True])
+def test_a_reducer_that_goes_in_the_midst_of_a_step_lets_the_others_know(sent):
+    import starling as sl
+
+    def rank():
+        w = sl.tensor([1.0, 2.0], requires_grad=True)
+        reducer = sl.dist.GradientReducer([w])
+        if sl.dist.rank() == 0:
+            reducer.begin(samples=1)
+            if sent:
+                (w * w).sum().backward()
+            del reducer  # its exchanges are waited for without the GIL, which the other rank needs
+            return "gone"
+        try:
+            for _ in range(2):  # an exchange that both have sent may still end
+                with reducer.step(samples=1):
+                    (w * w).sum().backward()
+        except sl.Error as error:
+            return str(error)
+        return "averaged with a rank that has gone"
+
+    gone, told = sl.dist.spawn(rank, 2)
+    assert gone == "gone" and "given up between begin() and finish()" in told, told
+
+
 def test_steps_are_checked():
     import starling as sl
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import starling as sl
+from checkpointed_loop import CheckpointedLoop
 from ranks import run_script, starling_program
 
 GENERATOR = np.random.default_rng(0)
@@ -29,43 +30,35 @@ class Net(sl.nn.Module):
         return self.fc2(self.drop(self.fc1(x).relu()))
 
 
-class Loop:
+class Loop(CheckpointedLoop):
     """A compiled loop whose ranks have rows and random numbers of their own."""
 
     def __init__(self, folder, options):
         sl.manual_seed(7)
-        self.net = Net()
-        self.optimizer = sl.optim.Adam(self.net.parameters(), lr=0.02)
-        strategy = sl.dist.allreduce(**options).begin(self.net, self.optimizer)
-        self.loader = sl.data.Loader((X, Y), batch=16, seed=3, rank=strategy.data_rank, ranks=strategy.data_ranks)
-        self.kept = sl.train.Checkpoints(
-            folder, keep=9, strategy=strategy, net=self.net, optimizer=self.optimizer, loader=self.loader
-        )
-        self.program = sl.compile(self.train, strategy=strategy)
+        net = Net()
+        optimizer = sl.optim.Adam(net.parameters(), lr=0.02)
+        strategy = sl.dist.allreduce(**options).begin(net, optimizer)
+        loader = sl.data.Loader((X, Y), batch=16, seed=3, rank=strategy.data_rank, ranks=strategy.data_ranks)
+        self.kept = sl.train.Checkpoints(folder, keep=9, strategy=strategy, net=net, optimizer=optimizer, loader=loader)
+        super().__init__(net, optimizer, loader, strategy)
         self.mine = strategy.data_rank  # ranks that share rows add the same noise
-        self.losses = {}
 
-    def train(self, x, y):
-        loss = sl.cross_entropy(self.net(x), y)
-        loss.backward()
-        self.optimizer.step()
-        return loss
+    def noise(self, shape):
+        # `calls` goes on with each step, by the rank's own seed: numbers that must be kept for each.
+        return sl.normal(shape).numpy() * 0.1
+
+    def save(self):
+        self.kept.save(self.step, more={"rank": sl.dist.rank()})
 
     def run(self, epochs, stop=None):
-        step = self.kept.load()
-        if step is None:
+        """From where the newest checkpoint is; returns the losses by their steps."""
+        found = self.kept.load()
+        if found is None:
             sl.set_random_state({**sl.random_state(), "seed": 100 + self.mine})
-            step = 0
-        for _ in range(self.loader.epoch, epochs):
-            for x, y in self.loader:
-                # `calls` goes on with each step, by the rank's own seed: numbers that must be kept for each.
-                noise = sl.normal(x.shape).numpy() * 0.1
-                self.losses[step] = self.program(x + noise, y).item()
-                step += 1
-                if step == stop:
-                    self.kept.save(step, more={"rank": sl.dist.rank()})
-                    return self.losses
-        self.kept.save(step)
+        self.step = found or 0
+        super().run(epochs, stop)
+        if self.step != stop:
+            self.kept.save(self.step)
         return self.losses
 
 

@@ -179,6 +179,40 @@ TEST(Module, AnErrorNamesTheInnermostLayer) {
   EXPECT_EQ(told.find("(in "), told.rfind("(in ")) << "once: " << told;
 }
 
+TEST(SharedWeight, IsTrainedByBothLayers) {
+  nn::Embedding embed({.vocabulary = 5, .width = 3});
+  nn::Linear out({.in = 3, .out = 5, .bias = false});
+  out.share_weight(embed.weight());
+  EXPECT_TRUE(same(out.weight(), embed.weight()));
+  nn::Sequential net;
+  net.add("embed", embed).add("out", out);
+  ASSERT_EQ(net.parameters().size(), 1U) << "each tensor once";
+  EXPECT_EQ(net.named_parameters()[0].first, "embed.weight") << "under its first name";
+  const Tensor ids = from_doubles(std::vector<double>{0, 3}, {2}, DType::i64);
+  sum(net(ids)).backward();
+  const Tensor of_both = embed.weight().grad();
+  const Tensor looked_up = embedding(ids, embed.weight().detach());
+  for (std::int64_t row = 0; row < 5; ++row) {
+    for (std::int64_t column = 0; column < 3; ++column) {
+      // The sum of what was looked up, from `out`; and of all rows of the weight, once for each time a row was looked
+      // up.
+      const double from_out = sum(select(looked_up, 1, column)).item();
+      const double from_embed = row == 0 || row == 3 ? sum(select(embed.weight().detach(), 1, column)).item() : 0;
+      EXPECT_NEAR(select(select(of_both, 0, row), 0, column).item(), from_out + from_embed, 1e-5);
+    }
+  }
+}
+
+TEST(SharedWeight, IsRefusedWhereItDoesNotFit) {
+  nn::Linear linear({.in = 3, .out = 5});
+  const Tensor before = linear.weight();
+  EXPECT_THROW(linear.share_weight(nn::Embedding({.vocabulary = 4, .width = 3}).weight()), ArgumentError);
+  const nn::Embedding fits({.vocabulary = 5, .width = 3});
+  EXPECT_THROW(linear.share_weight(cast(fits.weight().detach(), DType::f64)), ArgumentError);
+  EXPECT_THROW(linear.share_weight(mul(fits.weight(), fits.weight())), Error) << "what an op has made is no parameter";
+  EXPECT_TRUE(same(linear.weight(), before));
+}
+
 TEST(MeanOverTime, AveragesTheFirstAxis) {
   const Tensor x = from_doubles(std::vector<double>{1, 2, 3, 6}, {2, 2, 1});
   nn::MeanOverTime mean;

@@ -5,6 +5,7 @@
 #include "starling/base/error.h"
 #include "starling/nn/deferred_weights.h"
 #include "starling/nn/near.h"
+#include "starling/nn/shared_weight.h"
 #include "starling/ops/api/binary.h"
 #include "starling/ops/api/embedding.h"
 #include "starling/ops/api/random.h"
@@ -35,6 +36,8 @@ Embedding::Embedding(const EmbeddingOptions& o) : padding_(o.padding), sparse_(o
   weight_ = &add_parameter("weight", table("Embedding", o.vocabulary, o.width, o.stddev, o.init));
   clear_row(*weight_, o.padding, "Embedding");
 }
+
+void Embedding::share_weight(const Tensor& parameter) { nn::share_weight(*weight_, parameter, "Embedding"); }
 
 Tensor Embedding::forward(const Tensor& ids) {
   return embedding(ids, *weight_, {.padding_idx = padding_, .sparse = sparse_});

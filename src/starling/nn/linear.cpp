@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "starling/base/error.h"
+#include "starling/nn/shared_weight.h"
 #include "starling/ops/api/binary.h"
 #include "starling/ops/api/einsum.h"
 #include "starling/ops/api/matmul.h"
@@ -15,6 +16,8 @@ Linear::Linear(const LinearOptions& o) {
   weight_ = &add_parameter("weight", initial({o.out, o.in}, o.init, bound));
   if (o.bias) bias_ = &add_parameter("bias", initial({o.out}, o.bias_init, bound));
 }
+
+void Linear::share_weight(const Tensor& parameter) { nn::share_weight(*weight_, parameter, "Linear"); }
 
 Tensor Linear::forward(const Tensor& x) { return linear(x, *weight_, bias_ ? *bias_ : Tensor()); }
 

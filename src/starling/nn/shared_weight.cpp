@@ -1,0 +1,20 @@
+#include "starling/nn/shared_weight.h"
+
+#include "starling/base/error.h"
+#include "starling/ops/def/argument_error.h"
+
+namespace starling::nn {
+
+void share_weight(Tensor& own, const Tensor& parameter, std::string_view layer) {
+  if (parameter.shape() != own.shape() || parameter.dtype() != own.dtype())
+    throw ArgumentError(fmt::format("[{}] expected a weight {} in the place of the own, got {}", layer,
+                                    to_string(own.type()), to_string(parameter.type())));
+  check(!parameter.traced() && !(parameter.impl()->extra && parameter.impl()->extra->node),
+        "[{}] expected a parameter of another module as the weight, got what an op has made: assign the values, "
+        "layer.weight.assign(value)",
+        layer);
+  own = parameter;
+  own.set_requires_grad();
+}
+
+}  // namespace starling::nn
