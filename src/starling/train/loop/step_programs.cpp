@@ -29,6 +29,14 @@ namespace {
 
 constexpr const char* kTheLoss = "the loss";  // in messages, where gradients have the names of their parameters
 
+// True if a loss that is not finite leaves its step out before an update that the strategy makes itself; elsewhere it
+// ends the run. Servers have nothing of a portion whose loss ends it; procedures refuse such points themselves.
+bool leaves_out_bad_losses(const StepOptions& options) {
+  const auto* served = dynamic_cast<const dist::ServedStrategy*>(options.strategy.get());
+  return options.non_finite == NonFinite::skip ||
+         (options.non_finite != NonFinite::ignore && served != nullptr && !served->rule().procedure);
+}
+
 Tensor named_scalar(const char* name, double value, Device device) {
   Tensor scalar = to(from_doubles({&value, 1}, {}), device);
   scalar.set_name(name);
@@ -326,7 +334,7 @@ double StepPrograms::exchange() {
   dist::GradientStep step{.step = step_, .weight = weight, .gradients = gradients_};
   // A strategy that makes the updates itself must not get non-finite gradients, which would spoil all ranks' weights.
   if (ranks_->updates() && weight > 0) {
-    const bool loss = options_.non_finite == NonFinite::skip && !std::isfinite(result_.loss);
+    const bool loss = leaves_out_bad_losses(options_) && !std::isfinite(result_.loss);
     if (loss || judges_) step.not_finite = loss ? kTheLoss : dist::first_non_finite(gradients_);
     if (!step.not_finite.empty()) step.weight = 0;
   }

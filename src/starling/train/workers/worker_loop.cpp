@@ -103,7 +103,7 @@ class WorkerLoop {
     acknowledge();
   }
 
-  // From 1 on; 0: it is of no parameter of this worker.
+  // Number of the parameter with this name in quotes, from 1 on; 0: this worker has none.
   std::uint32_t number_of(const std::string& quoted) const {
     std::uint32_t number = 0;
     for (const auto& [name, parameter] : parts_.net.named_parameters()) {

@@ -152,7 +152,7 @@ void ServerWorker::find_tables(const graph::Graph& program) {
   }
 }
 
-// Rows that no step has read since the first fetch are as old as that.
+// Fetches all of a table whose rows are of different ages: no step has read the others since it was last whole.
 void ServerWorker::fetch_rest(std::size_t i) {
   if (!layers_[i].by_rows) return;
   client_->wait(client_->pull(i, layers_[i].weight.tensor, read_at_));
