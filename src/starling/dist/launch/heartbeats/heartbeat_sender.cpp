@@ -32,6 +32,8 @@ HeartbeatSender::HeartbeatSender(std::unique_ptr<StoreLine> line, HeartbeatOptio
       again_(std::move(again)),
       wake_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!wake_event_) fail("[heartbeats] expected an event descriptor, got: {}", errno_text());
+  // A server that is stopped before it answers any beat is named, too.
+  server_place_ = line_->server_place;
   // The first beat leaves at once: a rank that is stopped from here on is missed.
   heard_ = looked_ = Clock::now();
   if (!send_beat(looked_)) line_.reset();

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "starling/dist/launch/socket.h"
 #include "starling/dist/launch/store/frame.h"
 
@@ -11,6 +13,7 @@ struct StoreLine {
 
   UniqueFd socket;
   Seal sent{}, received{};
+  std::string server_place{};  // process that serves the rendezvous: "pid 4711 on alpha"; empty: not told
 
   Result<void> send(const Frame& frame, SocketTime deadline) { return send_all(socket, sent.close(frame), deadline); }
 

@@ -275,7 +275,7 @@ void StoreServer::Loop::admit(Peer& peer) {
     if (!fresh && entry->second != peer.hello.process)
       return refuse(peer, fmt::format("another process has joined as rank {} already", rank));
   }
-  reply(peer, Frame::Kind::done, "");
+  peer.out += peer.sent.close({.kind = Frame::Kind::done, .key = place_});
 }
 
 bool StoreServer::Loop::take_frame(Peer& peer) {

@@ -103,6 +103,7 @@ Result<std::unique_ptr<StoreLine>> TcpStore::connect(SocketTime deadline, bool& 
   if (!welcome) return welcome.failure();
   final = welcome->kind == Frame::Kind::refused;
   if (final) return Failure{welcome->value};
+  connection->server_place = welcome->key;
   return connection;
 }
 
