@@ -333,5 +333,29 @@ TEST(JobLayouts, OfPicturesSayThatTheirNormsAreGlobal) {
   EXPECT_EQ(notes("", mesh), "");
 }
 
+// Workers along an axis that splits nothing would compute the same. Control: a network that has what the layout splits.
+TEST(JobLayouts, ThatSplitNothingAreRefused) {
+  const auto problems = [](const std::string& net, const std::string& layout) {
+    std::string all;
+    for (const auto& problem :
+         check_job(read_job(ConfigNode::parse("model: {name: " + net + "}\ndata: {name: synthetic, batch: 8}\n" +
+                                                  "distribute: {mesh: {model: 2}, layout: " + layout + "}\n",
+                                              "job.yaml")))
+             .problems)
+      all += problem;
+    return all;
+  };
+  const auto none = [](const std::string& said) {
+    return "expected parameters or pictures that " + said + " splits along model: 2, got a network of which it leaves";
+  };
+  for (const std::string layout : {"spatial", "cots", "{input: {model: height}}"}) {
+    const std::string told = problems("mlp", layout);
+    EXPECT_NE(told.find(none(layout[0] == '{' ? "the layout" : layout)), std::string::npos) << told;
+    EXPECT_EQ(told.find("job.yaml:3:"), 0U) << "its place: " << told;
+    EXPECT_EQ(problems("lenet", layout), "") << layout;
+  }
+  EXPECT_NE(problems("resnet_small", "megatron").find(none("megatron")), std::string::npos);
+}
+
 }  // namespace
 }  // namespace starling::train

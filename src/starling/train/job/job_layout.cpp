@@ -126,7 +126,9 @@ void check_layout(const PreparedJob& prepared) {
   }
   dist::expect_matches(options->layout, names);
   dist::expect_one_layout(options->layout, plan.mesh(), parameters);
-  dist::expect_whole_heads(dist::plan_step(trace_job(prepared, {.update = false}), plan, 0), plan);
+  const dist::PlannedStep step = dist::plan_step(trace_job(prepared, {.update = false}), plan, 0);
+  dist::expect_whole_heads(step, plan);
+  dist::expect_some_split(step, plan, options->layout, prepared.net->parameters());
 }
 
 namespace {

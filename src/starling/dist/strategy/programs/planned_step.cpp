@@ -231,4 +231,24 @@ void expect_whole_heads(const PlannedStep& step, const StatePlan& plan) {
           axis, plan.mesh().size(axis), heads, scope.empty() ? "the network" : scope);
 }
 
+void expect_some_split(const PlannedStep& step, const StatePlan& plan, const LayoutChoice& layout,
+                       const std::vector<Tensor>& parameters) {
+  for (const MeshAxis& axis : plan.mesh().axes()) {
+    // Workers along `data` have rows of their own in any case.
+    if (axis.name == kDataAxis || axis.size == 1 || !plan.has_rules_along(axis.name)) continue;
+    const auto is_along = [&](const AxisCut& cut) { return cut.axis == axis.name; };
+    const auto splits = [&](const AxisCuts& cuts) { return std::any_of(cuts.begin(), cuts.end(), is_along); };
+    const bool pictures =
+        plan.splits_pictures(axis.name) && std::any_of(step.values.begin(), step.values.end(),
+                                                       [&](const PlannedValue& one) { return splits(one.layouts); });
+    const bool weights = std::any_of(parameters.begin(), parameters.end(), [&](const Tensor& parameter) {
+      return splits(plan.cuts(parameter, StatePlan::kWeights));
+    });
+    check(pictures || weights,
+          "[layout] expected parameters or pictures that {} splits along {}: {}, got a network of which it leaves "
+          "everything whole, so that these {} workers would compute the same",
+          layout.preset.empty() ? "the layout" : layout.preset, axis.name, axis.size, axis.size);
+  }
+}
+
 }  // namespace starling::dist
