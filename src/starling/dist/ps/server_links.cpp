@@ -81,7 +81,7 @@ void ServerLinks::wait(Ticket ticket) {
   rethrow(ticket);
 }
 
-// Whoever waited has gone, and with it what answers would be written into.
+// Answers of the ticket may come later, when what they would be written into is gone with its waiter.
 void ServerLinks::ignore_answers(Ticket ticket) {
   for (auto& [number, one] : open_) {
     if (one.ticket == ticket) one.answered = nullptr;

@@ -39,7 +39,7 @@ class ServerLinks {
 
   bool done(Ticket ticket) const { return !pending_.contains(ticket); }
   void take_arrived() { pump(milliseconds(0)); }
-  // Throws what a server had against it, and when no answer comes; one that comes later is taken by nobody.
+  // Throws what a server had against it, and when no answer comes; what comes later is dropped.
   void wait(Ticket ticket);
   void wait_all();              // for all tickets; throws one of the refusals
   void rethrow(Ticket ticket);  // throws what a server had against a request of the ticket
