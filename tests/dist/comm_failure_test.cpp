@@ -113,7 +113,8 @@ TEST_P(Failure, AReceiveWithoutASenderEndsAtItsDeadline) {
 TEST_P(Failure, ATimedWaitMayBeRepeated) {
   std::atomic<bool> waited{false};
   run_ranks(GetParam().make(2), [&](Comm& comm) {
-    while (comm.rank() == 1 && !waited) std::this_thread::sleep_for(milliseconds(1));
+    const CommTime start = CommClock::now();
+    while (comm.rank() == 1 && !waited && seconds_since(start) < kAtOnce) std::this_thread::sleep_for(milliseconds(1));
     const Work work = comm.barrier();
     if (comm.rank() == 0) {
       EXPECT_FALSE(work.wait_for(milliseconds(10)));

@@ -22,8 +22,8 @@ class Embedding : public Module {
  public:
   explicit Embedding(const EmbeddingOptions& options);
   Tensor weight() const { return *weight_; }
-  void share_weight(
-      const Tensor& parameter);  // of another module, in the place of the own: both train it (shared_weight.h)
+  // Puts a parameter of another module in the place of the own weight: both train it (shared_weight.h).
+  void share_weight(const Tensor& parameter);
 
  protected:
   Tensor forward(const Tensor& ids) override;

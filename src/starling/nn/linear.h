@@ -19,8 +19,8 @@ class Linear : public Module {
  public:
   explicit Linear(const LinearOptions& options);
   Tensor weight() const { return *weight_; }
-  void share_weight(
-      const Tensor& parameter);  // of another module, in the place of the own: both train it (shared_weight.h)
+  // Puts a parameter of another module in the place of the own weight: both train it (shared_weight.h).
+  void share_weight(const Tensor& parameter);
 
  protected:
   Tensor forward(const Tensor& x) override;

@@ -6,9 +6,10 @@
 namespace starling::nn {
 
 void share_weight(Tensor& own, const Tensor& parameter, std::string_view layer) {
-  if (parameter.shape() != own.shape() || parameter.dtype() != own.dtype())
-    throw ArgumentError(fmt::format("[{}] expected a weight {} in the place of the own, got {}", layer,
-                                    to_string(own.type()), to_string(parameter.type())));
+  if (parameter.shape() != own.shape() || parameter.dtype() != own.dtype() || parameter.device() != own.device())
+    throw ArgumentError(fmt::format("[{}] expected a weight {} on {} in the place of the own, got {} on {}", layer,
+                                    to_string(own.type()), to_string(own.device()), to_string(parameter.type()),
+                                    to_string(parameter.device())));
   check(!parameter.traced() && !(parameter.impl()->extra && parameter.impl()->extra->node),
         "[{}] expected a parameter of another module as the weight, got what an op has made: assign the values, "
         "layer.weight.assign(value)",

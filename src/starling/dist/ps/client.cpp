@@ -75,7 +75,7 @@ Tensor Client::pull_rows(std::size_t tensor, const Tensor& rows, std::int64_t cl
     own.seen[key.id] = -1;  // other rows are older
     own.read[key.id] = answer.header.version;
   };
-  const Ticket ticket = own.links.new_ticket();
+  const HeldTicket ticket(own.links);
   for (const Key& key : keys.keys_of(tensor)) {
     const Bytes numbers = routes.rows(key);
     if (numbers.size > 0) own.send(key, {{.verb = Verb::pull_rows, .clock = clock}, {numbers}}, ticket, answered);

@@ -39,7 +39,7 @@ void Client::tell_errors(const std::vector<double>& errors, const std::vector<do
 Counters Client::server_counters() {
   std::map<std::string, double> sums;
   ServerLinks& links = state_->links;
-  const Ticket ticket = links.new_ticket();
+  const HeldTicket ticket(links);
   for (std::size_t s = 0; s < links.size(); ++s)
     links.send(s, {{.verb = Verb::stats, .priority = kLast}, {}}, ticket, [&sums, s](const Message& answer) {
       if (answer.parts.empty()) return;

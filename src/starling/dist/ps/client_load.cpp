@@ -12,7 +12,7 @@ namespace {
 // The manifests of all servers: which state each of them has.
 std::vector<nlohmann::json> manifests(ServerLinks& links) {
   std::vector<nlohmann::json> all(links.size());
-  const auto ticket = links.new_ticket();
+  const HeldTicket ticket(links);
   for (std::size_t s = 0; s < links.size(); ++s)
     links.send(s, {{.verb = Verb::manifest, .priority = kLast}, {}}, ticket, [&all, s](const Message& answer) {
       if (!answer.parts.empty()) all[s] = nlohmann::json::parse(text_of(answer.parts[0]));

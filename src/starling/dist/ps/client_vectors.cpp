@@ -8,7 +8,7 @@ namespace {
 // Sum of the results of all servers, in their order.
 double command(ServerLinks& links, VectorOp op, int a, int b, double alpha) {
   std::vector<double> results(links.size(), 0);
-  const auto ticket = links.new_ticket();
+  const HeldTicket ticket(links);
   const Header header{
       .verb = Verb::vectors, .clock = a, .version = b, .weight = alpha, .slot = static_cast<std::uint32_t>(op)};
   for (std::size_t s = 0; s < links.size(); ++s)

@@ -74,23 +74,30 @@ void ServerLinks::wait(Ticket ticket) {
   try {
     while (!done(ticket)) pump(kPump);
   } catch (...) {
-    ignore_answers(ticket);
+    drop(ticket);
     throw;
   }
   waited_ += seconds_since(begin);
   rethrow(ticket);
 }
 
-// Answers of the ticket may come later, when what they would be written into is gone with its waiter.
-void ServerLinks::ignore_answers(Ticket ticket) {
-  for (auto& [number, one] : open_) {
-    if (one.ticket == ticket) one.answered = nullptr;
-  }
+// Answers may come later, when what they would be written into is gone with its waiter.
+void ServerLinks::drop(Ticket ticket) {
+  std::erase_if(open_, [&](const auto& one) { return one.second.ticket == ticket; });
+  pending_.erase(ticket);
+  refused_.erase(ticket);
 }
 
 void ServerLinks::wait_all() {
   const auto begin = SteadyClock::now();
-  while (!pending_.empty()) pump(kPump);
+  try {
+    while (!pending_.empty()) pump(kPump);
+  } catch (...) {
+    open_.clear();
+    pending_.clear();
+    refused_.clear();
+    throw;
+  }
   waited_ += seconds_since(begin);
   const auto all = std::exchange(refused_, {});
   if (!all.empty()) throw Error(all.begin()->second);

@@ -41,7 +41,8 @@ class ServerLinks {
   void take_arrived() { pump(milliseconds(0)); }
   // Throws what a server had against it, and when no answer comes; what comes later is dropped.
   void wait(Ticket ticket);
-  void wait_all();              // for all tickets; throws one of the refusals
+  void wait_all();              // for all tickets; throws one of the refusals; what comes after an error is dropped
+  void drop(Ticket ticket);     // whatever is still to come for it
   void rethrow(Ticket ticket);  // throws what a server had against a request of the ticket
 
   Counters counters() const;
@@ -64,7 +65,6 @@ class ServerLinks {
 
   std::uint32_t worker() const;
   Message hello(std::int64_t clock) const;
-  void ignore_answers(Ticket ticket);
   void pump(milliseconds time);
   void listen(std::size_t s);
   void take(std::size_t s, const Message& message);
@@ -84,6 +84,21 @@ class ServerLinks {
   SteadyClock::time_point pumped_ = SteadyClock::now();
   std::int64_t requests_ = 0, repeats_ = 0, failovers_ = 0;
   double bytes_in_ = 0, bytes_out_ = 0, waited_ = 0;
+};
+
+// Ticket of requests whose answers are written into what a function holds: they are dropped as that ends.
+class HeldTicket {
+ public:
+  explicit HeldTicket(ServerLinks& links) : links_(links), ticket_(links.new_ticket()) {}
+  ~HeldTicket() { links_.drop(ticket_); }
+  HeldTicket(const HeldTicket&) = delete;
+  HeldTicket& operator=(const HeldTicket&) = delete;
+
+  operator ServerLinks::Ticket() const { return ticket_; }  // NOLINT(google-explicit-constructor): it is one
+
+ private:
+  ServerLinks& links_;
+  ServerLinks::Ticket ticket_;
 };
 
 }  // namespace starling::dist::ps

@@ -111,6 +111,7 @@ PortionNote GroupLine::whole(const PortionNote& note) {
   all.stats.samples = static_cast<std::int64_t>(sums[3]);
   all.stats.left_out = static_cast<std::int64_t>(sums[4]);
   all.not_finite = sums[5] > 0 ? StepNote::kLoss : sums[6] > 0 ? StepNote::kGradients : 0;
+  all.parameter = 0;
   if (all.not_finite == StepNote::kGradients) {
     double parameter = note.parameter;
     options_.tells->all_reduce(&parameter, &parameter, 1, DType::f64, ReduceOp::max, {.name = "group.parameter"})
