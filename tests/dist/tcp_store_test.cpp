@@ -14,6 +14,7 @@
 #include "starling/dist/launch/store/frame.h"
 #include "starling/dist/launch/store/handshake.h"
 #include "starling/dist/launch/store/secret.h"
+#include "starling/dist/launch/store/store_line.h"
 #include "starling/dist/launch/store/store_server.h"
 #include "testing/temporary_folder.h"
 
@@ -336,9 +337,12 @@ class Hostile : public ::testing::Test {
     EXPECT_TRUE(recv_exactly(socket, answer, deadline()).ok());
     const Handshake handshake(hello, answer, kSecret);
     EXPECT_TRUE(send_all(socket, bytes_of(handshake.client_proof()), deadline()).ok());
-    char welcome[Frame::kHead + Frame::kCode];
-    EXPECT_TRUE(recv_exactly(socket, welcome, deadline()).ok());
-    return {std::move(socket), Seal(handshake.key(), 'r')};
+    StoreLine line(std::move(socket));
+    line.received = Seal(handshake.key(), 's');
+    const auto welcome = line.answer(deadline());
+    EXPECT_TRUE(welcome.ok());
+    EXPECT_TRUE(contains(welcome->key, "pid ")) << "where the rendezvous runs";
+    return {std::move(line.socket), Seal(handshake.key(), 'r')};
   }
 
   std::mt19937 random_{12};
