@@ -289,5 +289,8 @@ function(starling_plugin part library)
     target_include_directories(starling_${part} PRIVATE ${dir}/missing)
   endif()
   target_link_options(starling_${part} PRIVATE -Wl,-Bsymbolic)  # its functions stand in for those of the library
-  set_target_properties(starling_${part} PROPERTIES INSTALL_RPATH $ORIGIN)
+  # What it needs may lie beside it, also for what that needs (DT_RPATH): the loader does not look where the library that asks for
+  # a plugin has found its own.
+  target_link_options(starling_${part} PRIVATE -Wl,--disable-new-dtags)
+  set_target_properties(starling_${part} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH $ORIGIN)
 endfunction()

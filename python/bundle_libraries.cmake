@@ -3,8 +3,9 @@
 # and libraries of the wheel that must need no MPI, nor may what is copied for them: `import starling` would fail where none is.
 include("${CMAKE_CURRENT_LIST_DIR}/../cmake/StarlingNeedsMpi.cmake")
 
-# A path of its own would hide that folder from what a library needs; the build's paths mean nothing elsewhere.
-file(GLOB own "${lib}/libstarling*")
+# A path of its own would hide that folder from what a library needs; the build's paths mean nothing elsewhere. Plugins have that
+# of their own folder alone.
+file(GLOB own "${lib}/libstarling.so*")
 foreach(file ${own})
   file(RPATH_REMOVE FILE "${file}")
 endforeach()
