@@ -7,7 +7,9 @@
 #include "starling/base/error.h"
 #include "starling/base/parallel.h"
 #include "starling/kernels/eager.h"
+#include "starling/ops/api/random.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/random_key.h"
 #include "starling/runtime/execution/executable.h"
 #include "starling/runtime/user_options.h"
 
@@ -39,6 +41,17 @@ void take_slots(std::span<const Tensor> variables, std::vector<Tensor>& slots, g
   }
 }
 
+// Key of this thread's generator, if a program on one device reads or advances it. Of programs whose steps were given
+// devices by hand it stays where it is.
+std::shared_ptr<op::RandomKey> key_of(const graph::Graph& graph) {
+  const auto& key = default_generator().shared_key();
+  const bool used = std::any_of(graph.variables.begin(), graph.variables.end(),
+                                [&](const auto& variable) { return same(variable.tensor, key->tensor()); });
+  bool placed = runtime::program_device(graph).kind == DeviceKind::null;
+  for (const auto& node : graph.nodes()) placed = placed || node.pinned;
+  return used && !placed ? key : nullptr;
+}
+
 }  // namespace
 
 struct CompiledFunction::Entry {
@@ -68,6 +81,7 @@ struct CompiledFunction::Entry {
     }
     for (std::size_t i = 0; i < variable_devices.size(); ++i) {
       const graph::GraphVariable& variable = traced.graph.variables[i];
+      if (key && same(variable.tensor, key->tensor())) continue;  // every call brings it to the program's device
       const TensorImpl& now = *variable.tensor.impl();
       if (now.dtype != variable.type.dtype || !(now.shape == variable.type.shape) || now.device != variable_devices[i])
         return false;
@@ -75,6 +89,7 @@ struct CompiledFunction::Entry {
     return true;
   }
   Device device;
+  std::shared_ptr<op::RandomKey> key;    // of the generator that the program reads or advances
   std::vector<Device> variable_devices;  // devices of the variables at the time of tracing
 };
 
@@ -142,6 +157,8 @@ CompiledFunction::Entry& CompiledFunction::entry_for(std::span<const Tensor> arg
   for (const auto& variable : entry->traced.accumulating) entry->slots.push_back(variable.grad());
   for (const auto& variable : entry->traced.consuming) entry->used.push_back(variable.grad());
   entry->device = runtime::program_device(entry->traced.graph);
+  entry->key = key_of(entry->traced.graph);
+  if (entry->key) entry->key->to(entry->device);
   for (const auto& variable : entry->traced.graph.variables)
     entry->variable_devices.push_back(variable.tensor.device());
   const auto accumulates = [&](const Tensor& tensor) {
@@ -242,6 +259,7 @@ TensorList CompiledFunction::run(std::span<const Tensor> arguments, std::int64_t
     const TensorType& type = entry.output_types[i];
     out = empty(type.shape, type.dtype, entry.device);
   }
+  if (entry.key) entry.key->to(entry.device);
   try {
     entry.program->run(entry.inputs, entry.outputs);
   } catch (...) {

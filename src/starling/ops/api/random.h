@@ -1,24 +1,34 @@
 #pragma once
 
+#include <memory>
+
 #include "starling/tensor/tensor.h"
 
 namespace starling {
 
+namespace op {
+class RandomKey;  // ops/def/random_key.h
+}
+
 // Random numbers are a function of seed, step, call and place in the tensor only: pieces on several ranks hold what one
 // rank would draw.
 
-// Owner of a key. Each thread has a default one; a compiled step reads and advances it as a variable.
+// Owner of a key. Each thread has a default one; a compiled step reads and advances it as a variable, on the device of
+// the step.
 class Generator {
  public:
   explicit Generator(std::int64_t seed = 0);
-  const Tensor& key() const { return key_; }
+  const Tensor& key() const;
   void seed(std::int64_t seed);
   void next_step();        // advances the step and resets call counts; called by optimizers
-  void to(Device device);  // programs need the key on their device; functions compiled before keep the old one
+  void to(Device device);  // where draws without operands are made from now on; dropout(x) draws where x is
+
+  Device device() const { return device_; }
+  const std::shared_ptr<op::RandomKey>& shared_key() const { return key_; }
 
  private:
-  Tensor key_;
-  Tensor one_step_;  // increment of next_step
+  std::shared_ptr<op::RandomKey> key_;  // shared with compiled functions that read it
+  Device device_ = kCpu;
 };
 Generator& default_generator();
 void manual_seed(std::int64_t seed);

@@ -9,6 +9,7 @@
 #include "starling/ops/def/attrs/random.h"
 #include "starling/ops/def/costs.h"
 #include "starling/ops/def/random_checks.h"
+#include "starling/ops/def/random_key.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
 #include "starling/ops/def/scopes/loop_scope.h"
@@ -17,32 +18,27 @@
 
 namespace starling {
 
-Generator::Generator(std::int64_t seed) : key_(zeros({2}, DType::i64)) {
-  key_.set_name("rng");
-  const std::int64_t one_step[2] = {0, 1};
-  one_step_ = constant(from_host<std::int64_t>(one_step, {2}));
+Generator::Generator(std::int64_t seed) : key_(std::make_shared<op::RandomKey>()) {
   // The calls so far stay counted: the one that makes a thread's generator may have its number already.
-  const std::int64_t key[2] = {seed, 0};
-  copy_into(key_, from_host<std::int64_t>(key, {2}));
+  key_->set(seed, 0);
 }
 
+const Tensor& Generator::key() const { return key_->tensor(); }
+
 void Generator::seed(std::int64_t seed) {
-  const std::int64_t key[2] = {seed, 0};
-  copy_into(key_, from_host<std::int64_t>(key, {2}));
+  key_->set(seed, 0);
   SiteCounts::reset();
 }
 
 void Generator::next_step() {
   const NoGrad no_grad;
-  assign(key_, add(key_, one_step_));
+  assign(key(), add(key(), key_->one_step()));
   SiteCounts::reset();
 }
 
 void Generator::to(Device device) {
-  if (key_.device() == device) return;
-  key_ = starling::to(key_, device);
-  key_.set_name("rng");
-  one_step_ = constant(starling::to(one_step_, device));
+  device_ = device;
+  key_->to(device);
 }
 
 Generator& default_generator() {
@@ -50,8 +46,17 @@ Generator& default_generator() {
   return generator;
 }
 
-Tensor op::random_key() {
-  const Tensor& key = default_generator().key();
+namespace {
+
+bool tracing() { return &current_interpreter() != &eager_interpreter(); }
+
+}  // namespace
+
+Tensor op::random_key() { return op::random_key(default_generator().device()); }
+
+Tensor op::random_key(Device operand) {
+  Tensor key = default_generator().key();
+  if (!tracing() && key.device() != operand) key = to(key, operand);
   return in_loop() ? key_of_trip(key) : key;
 }
 
@@ -67,9 +72,9 @@ Tensor normal(const Shape& shape, const NormalOptions& o) {
   return apply1(op, {op::random_key()}, op::RandomAttrs{shape, {}, {}, next_random_site(), o.mean, o.stddev, o.dtype});
 }
 
-Tensor op::own_key() {
-  Tensor key = op::random_key();
-  if (in_loop() || &current_interpreter() != &eager_interpreter()) return key;  // fresh or traced
+Tensor op::own_key(Device operand) {
+  Tensor key = op::random_key(operand);
+  if (in_loop() || tracing() || key.device() != default_generator().key().device()) return key;  // fresh or traced
   Tensor copy = empty({2}, DType::i64, key.device());
   copy_into(copy, key);
   return copy;
@@ -78,7 +83,7 @@ Tensor op::own_key() {
 Tensor dropout(const Tensor& x, double p) {
   static const OpDef& op = find_op("dropout");
   check(p >= 0 && p < 1, "[dropout] expected a probability in [0, 1), got {}", p);
-  return apply1(op, {x, op::own_key()}, op::DropoutAttrs{1 - p, {}, {}, next_random_site()});
+  return apply1(op, {x, op::own_key(x.device())}, op::DropoutAttrs{1 - p, {}, {}, next_random_site()});
 }
 
 namespace {

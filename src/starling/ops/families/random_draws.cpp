@@ -19,7 +19,7 @@ Tensor bernoulli(const Shape& shape, double p, DType dtype) {
 }
 
 Tensor bernoulli(const Tensor& p) {
-  return apply1(named_op<"bernoulli">(), {op::random_key(), p},
+  return apply1(named_op<"bernoulli">(), {op::random_key(p.device()), p},
                 op::BernoulliAttrs{.shape = p.shape(), .site = next_random_site(), .dtype = p.dtype()});
 }
 
@@ -29,7 +29,7 @@ Tensor randint(const Shape& shape, const RandintOptions& o) {
 }
 
 Tensor multinomial(const Tensor& weights, const MultinomialOptions& o) {
-  return apply1(named_op<"multinomial">(), {weights, op::random_key()},
+  return apply1(named_op<"multinomial">(), {weights, op::random_key(weights.device())},
                 op::MultinomialAttrs{o.count, o.replacement, {}, {}, next_random_site()});
 }
 
@@ -38,7 +38,7 @@ Tensor permutation(std::int64_t n) {
 }
 
 Tensor shuffle(const Tensor& x, std::int64_t axis) {
-  return apply1(named_op<"shuffle">(), {x, op::own_key()}, op::ShuffleAttrs{axis, false, next_random_site()});
+  return apply1(named_op<"shuffle">(), {x, op::own_key(x.device())}, op::ShuffleAttrs{axis, false, next_random_site()});
 }
 
 namespace {

@@ -34,12 +34,14 @@ struct DropoutAttrs {
   }
 };
 
-// Key of random calls: the default generator's and, inside a loop, the trip (see loop_scope.h).
+// Key of random calls: the default generator's and, inside a loop, the trip (see loop_scope.h). Draws without operands
+// are made on the generator's device, others where their operand is; while tracing it is the generator's own.
 Tensor random_key();
+Tensor random_key(Device operand);
 
 // Copy of the current key, for calls whose gradient needs it: an optimizer may advance the generator before then. While
 // tracing it is the generator's own.
-Tensor own_key();
+Tensor own_key(Device operand);
 
 struct BernoulliAttrs {
   Shape shape{};
