@@ -124,3 +124,20 @@ def test_a_compiled_step_reads_a_tensor_of_torch():
     x, y = t.randn(16, 8, device="cuda"), t.randint(0, 2, (16,), device="cuda")
     losses = [step(sl.from_dlpack(x), sl.from_dlpack(y)).item() for _ in range(20)]
     assert losses[-1] < losses[0]
+
+
+def test_numbers_gradients_and_random_draws_follow_the_tensors():
+    x = sl.arange(6, dtype="f32").reshape(2, 3).to("cuda:0")
+    assert (0.5 * x.sum()).item() == 7.5 and (sl.tensor(2.0) * x).tolist() == [[0, 2, 4], [6, 8, 10]]
+    with pytest.raises(sl.Error, match="expected all operands on one device"):
+        x + sl.ones(2, 3)
+    net = sl.zoo.lenet(classes=10)
+    net.to("cuda:0")
+    pictures, labels = sl.randn(8, 1, 28, 28).to("cuda:0"), sl.zeros(8, dtype="i64").to("cuda:0")
+    sl.cross_entropy(net(pictures), labels).backward()
+    assert all(str(p.grad.device) == "cuda:0" for p in net.parameters())
+    sl.manual_seed(5)
+    there = sl.dropout(x, 0.5).tolist()
+    sl.manual_seed(5)
+    assert there == sl.dropout(x.to("cpu"), 0.5).tolist()
+    assert str(sl.randn(3).device) == "cpu:0"

@@ -9,6 +9,7 @@
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/row_sparse.h"
 #include "starling/ops/def/attrs/row_sparse.h"
+#include "starling/ops/def/scopes/near_scope.h"
 
 namespace starling {
 namespace {
@@ -31,6 +32,7 @@ Tensor seed_for(const Tensor& output, std::span<const Tensor> seeds, std::size_t
   if (i < seeds.size() && seeds[i].defined()) return seeds[i];
   if (output.numel() != 1)
     fail("[backward] expected one element or a gradient to begin with, got {}", to_string(output.type()));
+  const NearScope near(output);
   return full(output.shape(), 1.0, output.dtype());
 }
 
@@ -66,6 +68,7 @@ class Wanted {
       if (found_[i].defined()) {
         if (options.create_graph) found_[i] = dense(found_[i]);
       } else if (!options.allow_unused) {
+        const NearScope near(inputs[i]);
         found_[i] = full(inputs[i].shape(), 0.0, inputs[i].dtype());
       }
     }

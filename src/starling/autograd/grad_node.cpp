@@ -1,11 +1,14 @@
 #include "starling/autograd/grad_node.h"
 
+#include <algorithm>
 #include <atomic>
+#include <optional>
 
 #include "starling/autograd/hooks.h"
 #include "starling/base/error.h"
 #include "starling/base/thread/thread_context.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/scopes/near_scope.h"
 #include "starling/tensor/interpreter.h"
 
 namespace starling {
@@ -122,6 +125,9 @@ TensorList GradNode::backward(std::span<const Tensor> grads) const {
   auto* self = const_cast<GradNode*>(this);
   for (const auto& saved : inputs_) in.push_back(saved.restore(op_, self));
   for (const auto& saved : outputs_) out.push_back(saved.restore(op_, self));
+  const auto sample = std::find_if(grads.begin(), grads.end(), [](const Tensor& g) { return g.defined(); });
+  std::optional<NearScope> near;
+  if (sample != grads.end()) near.emplace(*sample);
   TensorList result = op_.gradient({op_, {in.data(), in.size()}, {out.data(), out.size()}, grads, attrs_, needed_});
   check(result.size() <= edges_.size(), "[{}] expected at most {} gradients, got {}", op_.name, edges_.size(),
         result.size());

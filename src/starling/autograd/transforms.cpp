@@ -4,6 +4,7 @@
 #include "starling/base/error.h"
 #include "starling/ops/api/creation.h"
 #include "starling/ops/def/registry.h"
+#include "starling/ops/def/scopes/near_scope.h"
 
 namespace starling {
 namespace {
@@ -28,7 +29,10 @@ struct Arguments {
 
 TensorList zeros_like(const TensorList& list) {
   TensorList zero;
-  for (const auto& x : list) zero.push_back(full(x.shape(), 0.0, x.dtype()));
+  for (const auto& x : list) {
+    const NearScope near(x);
+    zero.push_back(full(x.shape(), 0.0, x.dtype()));
+  }
   return zero;
 }
 

@@ -1,5 +1,6 @@
 #include "starling/kernels/eager.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "starling/base/thread/thread_context.h"
 #include "starling/kernels/cpu/simd/copy.h"
 #include "starling/kernels/kernel_table.h"
+#include "starling/ops/api/device_scope.h"
 #include "starling/ops/def/apply.h"
 #include "starling/ops/def/scopes/comm_world.h"
 #include "starling/tensor/allocator.h"
@@ -65,16 +67,44 @@ bool matches(const Entry& entry, const OpDef& op, std::span<const Tensor> inputs
   return entry.attrs == attrs;
 }
 
+// Device of values without operands.
+Device device_of_scope() {
+  const std::optional<Device> scope = current_device();
+  return scope && scope->kind != DeviceKind::cpu ? *scope : kCpu;
+}
+
 Device common_device(const OpDef& op, std::span<const Tensor> inputs) {
-  if (inputs.empty()) return kCpu;
-  for (const auto& input : inputs) {
-    if (input.device() != inputs[0].device()) [[unlikely]] {
-      fail("[{}] expected all operands on one device, got {} and {}", op.name, to_string(inputs[0].device()),
-           to_string(input.device()));
-    }
+  if (inputs.empty()) return device_of_scope();
+  for (const auto& input : inputs)
     check(!input.traced(), "[{}] expected a value that exists, got one of a finished trace", op.name);
-  }
   return inputs[0].device();
+}
+
+bool on_several_devices(std::span<const Tensor> inputs) {
+  for (const auto& input : inputs) {
+    if (input.device() != inputs[0].device()) [[unlikely]]
+      return true;
+  }
+  return false;
+}
+
+bool is_number(const Tensor& tensor) { return tensor.device() == kCpu && tensor.rank() == 0 && !tensor.traced(); }
+
+// The operands, with numbers of the CPU beside tensors of a device copied there. Anything else is the caller's to move.
+TensorList brought_together(const OpDef& op, std::span<const Tensor> inputs) {
+  const auto first = std::find_if_not(inputs.begin(), inputs.end(), is_number);
+  const Device device = first == inputs.end() ? kCpu : first->device();
+  TensorList together;
+  for (const auto& input : inputs) {
+    if (input.device() == device) {
+      together.push_back(input);
+      continue;
+    }
+    check(is_number(input), "[{}] expected all operands on one device, got {} and {}", op.name, to_string(device),
+          to_string(input.device()));
+    together.push_back(device.kind == DeviceKind::null ? empty({}, input.dtype(), device) : to(input, device));
+  }
+  return together;
 }
 
 // Small direct-mapped cache per thread: a collision replaces the older entry.
@@ -211,6 +241,10 @@ void run(const Entry& entry, std::span<const Tensor> inputs, std::span<const Ten
 class Eager final : public Interpreter {
  public:
   TensorList apply(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs) override {
+    if (on_several_devices(inputs)) [[unlikely]] {
+      const TensorList together = brought_together(op, inputs);
+      return apply(op, {together.data(), together.size()}, attrs);
+    }
     const Entry& entry = plan_cache().get(op, inputs, attrs);
     if (entry.view) return {view_of(inputs[0], entry.view->shape, entry.view->strides, entry.view->offset)};
     TensorList outputs;
@@ -221,6 +255,10 @@ class Eager final : public Interpreter {
 
   void apply_into(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs,
                   std::span<const Tensor> targets) override {
+    if (on_several_devices(inputs)) [[unlikely]] {
+      const TensorList together = brought_together(op, inputs);
+      return apply_into(op, {together.data(), together.size()}, attrs, targets);
+    }
     const Entry& entry = plan_cache().get(op, inputs, attrs);
     check(targets.size() == entry.out.size(), "[{}] expected {} targets, got {}", op.name, entry.out.size(),
           targets.size());

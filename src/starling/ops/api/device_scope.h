@@ -7,7 +7,8 @@
 namespace starling {
 
 // Device request for multi-device programs (runtime/placed/placed.h): ops traced in the scope run on the device, and
-// variables first read in it live there. Their gradients follow. Ignored by eager code and single-device programs.
+// variables first read in it live there. Their gradients follow. Eager code makes values without operands (ones, randn)
+// on a GPU whose scope it is in; apart from that it runs where its operands lie. Single-device programs ignore it.
 class DeviceScope {
  public:
   explicit DeviceScope(Device device);

@@ -10,6 +10,7 @@
 #include "starling/ops/api/state.h"
 #include "starling/ops/api/unary.h"
 #include "starling/ops/def/rules.h"
+#include "starling/ops/def/scopes/near_scope.h"
 
 namespace starling::recurrent {
 
@@ -61,6 +62,7 @@ Tensor slots(const Tensor& x, std::int64_t begin, std::int64_t end) {
 }
 
 Tensor with_slot(const Tensor& x, bool in_front) {
+  const NearScope near(x);
   const Tensor zero = full({1, x.shape()[1], x.shape()[2]}, 0.0, x.dtype());
   const Tensor both[] = {in_front ? zero : x, in_front ? x : zero};
   return concat(both, 0);

@@ -10,6 +10,7 @@
 #include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
+#include "starling/ops/def/scopes/near_scope.h"
 
 namespace starling {
 
@@ -37,6 +38,7 @@ Tensor spread_classes(const Tensor& weight, const Shape& shape) {
 
 // Weight of every label, 0 if ignored.
 Tensor label_weights(const Tensor& weight, const Tensor& x, const Tensor& labels, std::int64_t ignore_index) {
+  const NearScope near(x);
   const Tensor classes = weight.defined() ? weight : full({x.shape()[1]}, 1.0, x.dtype());
   return op::label_pick(spread_classes(classes, x.shape()), labels, ignore_index);
 }

@@ -8,6 +8,7 @@
 #include "starling/ops/def/costs.h"
 #include "starling/ops/def/registry.h"
 #include "starling/ops/def/rules.h"
+#include "starling/ops/def/scopes/near_scope.h"
 
 namespace starling {
 
@@ -42,6 +43,7 @@ Tensor shifted(const Tensor& x, std::int64_t axis, bool ahead) {
   if (size == 0) return x;
   Shape edge = x.shape();
   edge[at] = 1;
+  const NearScope near(x);
   const Tensor nothing = full(edge, 0.0, x.dtype());
   const Tensor rest = slice(x, {.axis = at, .begin = ahead ? 1 : 0, .end = ahead ? size : size - 1});
   const Tensor parts[] = {ahead ? rest : nothing, ahead ? nothing : rest};
