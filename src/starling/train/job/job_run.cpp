@@ -183,8 +183,9 @@ MonitorContext monitor_context(const Job& job) {
   return context;
 }
 
+// `served`: this is the leader of workers beside parameter servers.
 void add_callbacks(Trainer& trainer, const PreparedJob& prepared, const TrainOptions& options,
-                   std::vector<std::string> notes) {
+                   std::vector<std::string> notes, bool served) {
   const TrainJob& job = prepared.job.train;
   for (const auto& note : prepared.data.splits.notes) notes.push_back(note);
   for (auto& note : procedure_notes(prepared)) notes.push_back(std::move(note));
@@ -204,7 +205,7 @@ void add_callbacks(Trainer& trainer, const PreparedJob& prepared, const TrainOpt
                             .lowest = {}}));
   }
   for (const auto& callback : options.callbacks) trainer.add(callback);
-  if (!options.trace.empty()) trainer.add(trace_steps({.file = options.trace}));
+  if (!options.trace.empty() && !served) trainer.add(trace_steps({.file = options.trace}));  // else workers have steps
   trainer.add(monitor(prepared.job.monitor, monitor_context(prepared.job)));
 }
 
@@ -356,7 +357,7 @@ TrainResult train_rank(const Job& job, const JobData& data, const TrainOptions& 
   const bool pauses = options.pause_after > 0 && options.pause_after < job.train.epochs;
   if (pauses) how.stop = [paused, stop = options.stop] { return *paused || (stop && stop()); };
   Trainer trainer(*prepared.net, *optimizer, prepared.objective, std::move(how));
-  add_callbacks(trainer, prepared, options, std::move(notes));
+  add_callbacks(trainer, prepared, options, std::move(notes), setup.pool != nullptr);
   if (pauses) trainer.add(std::make_shared<PauseAfter>(options.pause_after, paused));
   if (setup.stepped) trainer.add(after_step([&](Run& run) { setup.stepped(run.state().step); }));
   trainer.add(saver);

@@ -77,10 +77,12 @@ class WorkerLoop {
     was_idle_ = false;
     if (lr != parts_.optimizer.lr()) parts_.optimizer.set_lr(lr);
     parts_.strategy.take_fields({batch.fields.data(), batch.fields.size()});
+    watch(false);
     parts_.programs.begin({}, clock_);
     parts_.programs.add(batch);
     const StepPrograms::Result result = parts_.programs.end();
     ++clock_;
+    ++portions_;
     if (parts_.buffers) parts_.buffers->show(buffers_);
     if (shows_) parts_.line.show(buffers_);
     tell(batch, result);
@@ -131,7 +133,12 @@ class WorkerLoop {
     }
   }
 
+  void watch(bool ended) {
+    if (parts_.watch) parts_.watch({.program = parts_.programs.main_program(), .portions = portions_, .ended = ended});
+  }
+
   void leave() {
+    watch(true);
     nlohmann::json counters = nlohmann::json::object();
     for (const auto& [name, value] : parts_.strategy.counters()) counters[name] = value;
     parts_.line.leave(counters.dump());
@@ -142,6 +149,7 @@ class WorkerLoop {
   RankStats stats_{};
   std::vector<PortionNote> notes_;  // of portions that the leader has not been told of
   std::int64_t clock_ = 0;          // steps of this worker
+  std::int64_t portions_ = 0;       // that it has done
   bool was_idle_ = false;
   bool shows_ = false;  // the leader reads this worker's running statistics
 };
