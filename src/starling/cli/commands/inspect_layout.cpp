@@ -128,6 +128,7 @@ int run_layout(const InspectLayoutArguments& options) {
   if (!plan)
     throw UsageError(fmt::format("[inspect] expected a strategy with a mesh, which is allreduce, got {}",
                                  prepared.job.distribute.strategy.name));
+  expect_layout(prepared);
   if (options.rank < 0 || options.rank >= plan->mesh().ranks())
     throw UsageError(
         fmt::format("[inspect] expected a rank from 0 to {}, got {}", plan->mesh().ranks() - 1, options.rank));

@@ -216,27 +216,18 @@ nlohmann::json about(const Summary& summary) {
 // Adapts the network to the strategy, and rejects combinations that the strategy does not support.
 void fit_strategy(const PreparedJob& prepared, const dist::RankStrategy& strategy) {
   if (prepared.job.distribute.batch_norm == DistributeJob::BatchNorm::global) {
-    check(strategy.global_program(),
-          "[train] expected distribute.batch_norm: local with {}, under which workers know nothing of other rows, got "
-          "global (leave distribute.batch_norm out)",
-          strategy.name());
+    if (!strategy.global_program())
+      refuse_job(prepared.job, "distribute.batch_norm",
+                 fmt::format("[train] expected distribute.batch_norm: local with {}, under which workers know nothing "
+                             "of other rows, got global (leave distribute.batch_norm out)",
+                             strategy.name()));
     nn::use_global_statistics(*prepared.net);
   }
-  check(!prepared.job.train.average || (!strategy.settles_to_evaluate() && !strategy.shows_to_evaluate()),
-        "[train] expected no train.average with {}, under which workers hold different weights, got one "
-        "(leave it out, or take distribute.strategy: allreduce)",
-        strategy.name());
-}
-
-// A layout that does not fit the network is told before the first step, with its place in the job.
-void expect_layout(const PreparedJob& prepared) {
-  try {
-    check_layout(prepared);
-  } catch (const Refusal&) {
-    throw;
-  } catch (const Error& error) {
-    refuse_job(prepared.job, "distribute.layout", error.what());
-  }
+  if (prepared.job.train.average && (strategy.settles_to_evaluate() || strategy.shows_to_evaluate()))
+    refuse_job(prepared.job, "train.average",
+               fmt::format("[train] expected no train.average with {}, under which workers hold different weights, got "
+                           "one (leave it out, or take distribute.strategy: allreduce)",
+                           strategy.name()));
 }
 
 // State that ranks will store in pieces is not made whole before.
@@ -340,6 +331,7 @@ TrainResult train_rank(const Job& job, const JobData& data, const TrainOptions& 
   const PreparedJob prepared = prepare_for(job, data, options, setup);
   if (leads) expect_folder(job);
   std::vector<std::string> notes = leads ? layout_notes(prepared) : std::vector<std::string>();
+  if (const std::string mesh = leads ? mesh_note(prepared) : ""; !mesh.empty()) notes.insert(notes.begin(), mesh);
   if (setup.step && job.distribute.batch_norm == DistributeJob::BatchNorm::global)
     nn::use_global_statistics(*prepared.net);
   expect_batches(prepared);
