@@ -22,6 +22,7 @@
 #include "starling/train/job/job_run.h"
 #include "starling/train/loop/interrupt.h"
 #include "starling/train/loop/rollbacks.h"
+#include "starling/train/monitor/failure_log.h"
 
 namespace starling::cli {
 namespace {
@@ -112,7 +113,8 @@ int train_job(const train::Job& job, const TrainArguments& options) {
   train::TrainOptions train_options;
   train_options.progress.mode = as_usage([&] { return parse_progress_mode(options.progress); });
   train_options.stop = stop_on_signals();
-  train_options.hung = [](const std::string& finding) {
+  train_options.hung = [&job](const std::string& finding) {
+    if (job.monitor.jsonl) static_cast<void>(train::log_failure(job.train.folder, finding));
     fmt::print(stderr, "\nstarling: {}\n", finding);
     std::_Exit(kFailure);  // the thread that hangs cannot be ended otherwise
   };

@@ -25,6 +25,7 @@
 #include "starling/train/job/prepared_job.h"
 #include "starling/train/loop/interrupt.h"
 #include "starling/train/loop/trainer.h"
+#include "starling/train/monitor/failure_log.h"
 #include "starling/train/monitor/monitor.h"
 #include "starling/train/ranks/link.h"
 #include "starling/train/ranks/processes.h"
@@ -326,10 +327,11 @@ std::optional<TrainResult> trained_beyond(const Job& job) {
   return result;
 }
 
-TrainResult train_rank(const Job& job, const JobData& data, const TrainOptions& options, const RankSetup& setup) {
+namespace {
+
+TrainResult train_prepared(const PreparedJob& prepared, const TrainOptions& options, const RankSetup& setup) {
+  const Job& job = prepared.job;
   const bool leads = setup.rank() == 0;
-  const PreparedJob prepared = prepare_for(job, data, options, setup);
-  if (leads) expect_folder(job);
   std::vector<std::string> notes = leads ? layout_notes(prepared) : std::vector<std::string>();
   if (const std::string mesh = leads ? mesh_note(prepared) : ""; !mesh.empty()) notes.insert(notes.begin(), mesh);
   if (setup.step && job.distribute.batch_norm == DistributeJob::BatchNorm::global)
@@ -372,6 +374,27 @@ TrainResult train_rank(const Job& job, const JobData& data, const TrainOptions& 
     if (leads && result.model.empty()) export_to(folder, prepared, weights, result);
   });
   return result;
+}
+
+}  // namespace
+
+// Keeps in the log why a run failed. Refusals and interrupts are no failures of the run.
+TrainResult train_rank(const Job& job, const JobData& data, const TrainOptions& options, const RankSetup& setup) {
+  const PreparedJob prepared = prepare_for(job, data, options, setup);
+  if (setup.rank() != 0) return train_prepared(prepared, options, setup);
+  expect_folder(job);
+  try {
+    return train_prepared(prepared, options, setup);
+  } catch (const Refusal&) {
+    throw;
+  } catch (const ConfigError&) {
+    throw;
+  } catch (const Interrupted&) {
+    throw;
+  } catch (const std::exception& error) {
+    if (job.monitor.jsonl) static_cast<void>(log_failure(job.train.folder, error.what()));
+    throw;
+  }
 }
 
 }  // namespace starling::train
