@@ -31,6 +31,7 @@ struct InspectRunArguments {
 
 // Numbers as people read them; summary.json has them in full.
 std::string shown(const nlohmann::ordered_json& value) {
+  if (value.is_null()) return "-";
   if (value.is_string()) return value.get<std::string>();
   return value.is_number_float() ? fmt::format("{:.6g}", value.get<double>()) : value.dump();
 }

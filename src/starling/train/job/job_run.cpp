@@ -16,6 +16,7 @@
 #include "starling/tensor/out_of_memory.h"
 #include "starling/train/callbacks/checkpoints.h"
 #include "starling/train/callbacks/ready_made.h"
+#include "starling/train/checkpoint/finite.h"
 #include "starling/train/job/job_codec.h"
 #include "starling/train/job/job_error.h"
 #include "starling/train/job/job_layout.h"
@@ -298,8 +299,35 @@ FitResult fit_or_explain(Trainer& trainer, const PreparedJob& prepared) {
 
 namespace {
 
+// Name of a weight or buffer with an infinity or NaN; empty: there is none. Weights in pieces are fetched.
+std::string first_not_finite(const PreparedJob& prepared, const Checkpoint& weights) {
+  const auto finite = [&](const NamedTensor& one) {
+    if (one.tensor.device().kind != DeviceKind::null || !weights.fetch) return all_finite(one.tensor);
+    bool found = true;
+    weights.fetch(one, [&](std::span<const std::byte> bytes) {
+      found = found && all_finite(bytes, one.tensor.dtype());
+      return true;
+    });
+    return found;
+  };
+  for (const NamedTensor& one : weights.tensors) {
+    if (!finite(one)) return one.name;
+  }
+  for (const auto& [name, buffer] : prepared.net->named_buffers()) {
+    if (!finite({name, buffer})) return name;
+  }
+  return "";
+}
+
 // A network that cannot be exported must not make the training fail.
 void export_to(const fs::path& folder, const PreparedJob& prepared, const Checkpoint& weights, TrainResult& result) {
+  if (const std::string bad = first_not_finite(prepared, weights); !bad.empty()) {
+    result.model_error = fmt::format(
+        "[export] expected finite weights, got an infinity or NaN in '{}' (`starling export {}` makes a model of the "
+        "newest checkpoint)",
+        bad, prepared.job.train.folder.string());
+    return;
+  }
   prepared.net->to(kCpu);  // saved models are traced where they are most likely to run
   const auto exported = attempt([&] { export_model(prepared, folder, about(result.summary), weights.fetch).value(); });
   if (exported)

@@ -5,6 +5,7 @@
 
 #include "starling/base/clock.h"
 #include "starling/ops/api/random.h"
+#include "starling/train/loop/bad_input.h"
 
 namespace starling::train {
 namespace {
@@ -98,11 +99,18 @@ class WorkerLoop {
     const bool finite = std::isfinite(result.loss);
     if (!finite) note.not_finite = StepNote::kLoss;
     if (finite && result.skipped) note.not_finite = StepNote::kGradients;
+    if (note.not_finite == StepNote::kLoss) note.parameter = bad_field(batch);
     if (note.not_finite == StepNote::kGradients) note.parameter = number_of(result.non_finite);
     if (note.not_finite == 0) note.weight = result.weight;
     if (note.not_finite == 0) note.loss = result.loss * result.weight;
     notes_.push_back(parts_.line.whole(note));
     acknowledge();
+  }
+
+  // Number of the field with an infinity or NaN, from 1 on; 0: all are finite.
+  static std::uint32_t bad_field(const Batch& batch) {
+    const auto found = first_bad_input({batch.fields.data(), batch.fields.size()});
+    return found ? static_cast<std::uint32_t>(found->field + 1) : 0;
   }
 
   // Number of the parameter with this name in quotes, from 1 on; 0: this worker has none.
