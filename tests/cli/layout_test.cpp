@@ -1,6 +1,9 @@
 // Layouts through the program: mistakes that are told before anything starts, and what a layout costs.
 #include <gtest/gtest.h>
 
+#include <iterator>
+#include <sstream>
+
 #include "cli/tiny_job.h"
 
 namespace starling::testing {
@@ -72,6 +75,20 @@ TEST_F(CliLayout, SpatialIsRefusedWherePicturesMeetNoConvolutionOrPool) {
       run_starling("validate " + job() + spatial +
                    " --set 'model={layers: [{max_pool2d: {kernel: 2}}, flatten, {linear: {out: 10}}]}'");
   EXPECT_EQ(pooled.code, 0) << pooled.err;
+}
+
+TEST_F(CliLayout, TablesFitATerminal) {
+  const std::string job = text_job(2, "{mesh: {data: 1, model: 2}, layout: megatron}");
+  const auto shown = run_shell_in(folder_.path(), "COLUMNS=80 starling inspect layout " + job);
+  ASSERT_EQ(shown.code, 0) << shown.err;
+  std::istringstream lines(shown.out);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
+  const auto whole = run_shell_in(folder_.path(), "starling inspect layout " + job);
+  const auto words = [](const std::string& text) {
+    std::istringstream in(text);
+    return std::vector<std::string>{std::istream_iterator<std::string>(in), {}};
+  };
+  EXPECT_EQ(words(shown.out), words(whole.out)) << "nothing but line ends differs";
 }
 
 TEST_F(CliLayout, TrainBeginsWithItsMesh) {

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -60,7 +59,7 @@ void print_summary(const train::Job& job, const train::TrainResult& result) {
   const std::string line = fmt::format("{} steps{}, {:.0f} samples/s on average, {}{}, weights {}; {}", s.steps,
                                        skipped, s.samples_per_s, loss, metrics, s.weights_hash.substr(0, 12),
                                        result.summary_written ? file : "no summary was written");
-  fmt::print("{}\n", wrapped(line, terminal_columns(STDOUT_FILENO), 0));
+  fmt::print("{}\n", fitted(line, 0));
 }
 
 // Advice for a run that had been finished before.

@@ -108,6 +108,12 @@ std::string wrapped_lines(std::string_view text, std::size_t columns) {
   return made;
 }
 
+// Whole lines, broken between words where a terminal would break them anywhere.
+std::string for_terminal(std::string_view text, const std::ostream& out, std::size_t columns) {
+  const bool terminal = &out == &std::cerr && ::isatty(STDERR_FILENO) == 1;
+  return terminal ? wrapped_lines(text, columns) : std::string(text);
+}
+
 }  // namespace
 
 ProgressMode parse_progress_mode(std::string_view text) {
@@ -217,7 +223,7 @@ void Progress::draw(const ProgressState& state) {
   } else if (options_.mode == ProgressMode::json) {
     *options_.out << format_progress_json(state, rate_) << '\n' << std::flush;
   } else {
-    *options_.out << format_progress(state, rate_, 0) << '\n' << std::flush;
+    *options_.out << for_terminal(format_progress(state, rate_, 0), *options_.out, columns()) << '\n' << std::flush;
   }
 }
 
@@ -239,9 +245,9 @@ void Progress::note(std::string_view text) {
     const nlohmann::json json = {{"note", text}};
     *options_.out << json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n' << std::flush;
   } else {
-    const bool terminal = options_.out == &std::cerr && ::isatty(STDERR_FILENO) == 1;
-    const bool wraps = options_.mode == ProgressMode::bar || terminal;
-    *options_.out << (wraps ? wrapped_lines(text, columns()) : std::string(text)) << '\n' << std::flush;
+    const bool bar = options_.mode == ProgressMode::bar;
+    *options_.out << (bar ? wrapped_lines(text, columns()) : for_terminal(text, *options_.out, columns())) << '\n'
+                  << std::flush;
   }
   line_open_ = false;
 }
