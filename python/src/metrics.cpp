@@ -6,6 +6,7 @@
 #include "convert.h"
 #include "dense.h"
 #include "described.h"
+#include "places.h"
 #include "starling/base/error.h"
 #include "starling/ops/api/creation.h"
 #include "starling/tensor/bytes.h"
@@ -69,7 +70,7 @@ void bind_metrics(nb::module_& m) {
   m.def("_metric_kinds", [] { return described(metric_kinds()); });
   m.def("_make_metric", [](const std::string& kind, const std::string& options) {
     const ConfigNode node = ConfigNode::parse(options, kind);
-    return PyMetric{kind, metric_kinds().choose_named(kind, node, node).make()};
+    return without_places(kind, [&] { return PyMetric{kind, metric_kinds().choose_named(kind, node, node).make()}; });
   });
 }
 

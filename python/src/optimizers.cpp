@@ -10,6 +10,7 @@
 #include "convert.h"
 #include "described.h"
 #include "interruptible.h"
+#include "places.h"
 #include "starling/optim/clip.h"
 #include "starling/optim/optimizer_kinds.h"
 #include "starling/optim/schedule_kinds.h"
@@ -123,11 +124,13 @@ void bind_optimizers(nb::module_& m) {
   m.def("_schedule_kinds", [] { return described(optim::schedule_kinds()); });
   m.def("_make_schedule", [](const std::string& kind, const std::string& options) {
     const ConfigNode node = ConfigNode::parse(options, kind);
-    return optim::schedule_kinds().choose_named(kind, node, node).make();
+    return without_places(kind, [&] { return optim::schedule_kinds().choose_named(kind, node, node).make(); });
   });
   m.def("_make_optimizer", [](const std::string& kind, nb::handle parameters, const std::string& options) {
     const ConfigNode node = ConfigNode::parse(options, kind);
-    return optim::optimizer_kinds().choose_named(kind, node, node).make()(groups_of(parameters));
+    const auto make =
+        without_places(kind, [&] { return optim::optimizer_kinds().choose_named(kind, node, node).make(); });
+    return make(groups_of(parameters));
   });
   m.def(
       "clip_norm",

@@ -12,6 +12,7 @@
 #include "define.h"
 #include "described.h"
 #include "interruptible.h"
+#include "places.h"
 #include "signals.h"
 #include "starling/base/error.h"
 #include "starling/base/hash/hash.h"
@@ -269,7 +270,8 @@ void bind_ranks(nb::module_& m) {
   m.def("_make_strategy", [](const std::string& kind, const std::string& options) {
     const std::shared_ptr<Comm> comm = world_comm();
     const ConfigNode node = ConfigNode::parse(options, kind);
-    const auto maker = dist::strategy_kinds().choose_named(kind, node, node).make();
+    const auto maker =
+        without_places(kind, [&] { return dist::strategy_kinds().choose_named(kind, node, node).make(); });
     check(
         !dist::server_rule(maker),
         "[{0}] expected a strategy of equal ranks here, got one with parameter servers, which are ranks of their own: "

@@ -7,8 +7,8 @@ import json as _json
 import sys as _sys
 import threading as _threading
 from contextlib import contextmanager as _contextmanager
-from types import TracebackType as _TracebackType
-from typing import TYPE_CHECKING, Any, Callable, Iterator
+from types import FrameType as _FrameType, TracebackType as _TracebackType
+from typing import TYPE_CHECKING, Any, Callable, Iterator, NoReturn
 
 from . import _starling
 from ._kinds import describe as _describe, identifier as _identifier
@@ -38,6 +38,34 @@ def _report_exceptions() -> None:
         shown(kind, error, trace)
 
     _sys.excepthook = report
+    _report_exits()
+
+
+def _report_exits() -> None:
+    """Tells the launcher, and whoever reads what this rank has written, of a sys.exit() that ends it with an error."""
+    leave: Callable[[Any], NoReturn] = _sys.exit
+    asked: list[tuple[Any, str, _FrameType, int]] = []
+
+    def exit(status: Any = None, /) -> NoReturn:
+        if _threading.current_thread() is _threading.main_thread():
+            frame = _sys._getframe(1)
+            where = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+            while frame.f_back is not None:
+                frame = frame.f_back
+            asked[:] = [(status, where, frame, frame.f_lasti)]
+        leave(status)
+
+    def report() -> None:
+        # Where somebody catches SystemExit, the outermost frame goes on beyond the call.
+        for status, where, frame, place in asked:
+            if status in (None, 0) or frame.f_lasti != place:
+                continue
+            _starling._dist_failed(f"sys.exit({status!r}) in {where}")
+            if isinstance(status, int):  # anything else Python prints itself
+                print(f"sys.exit({status}) in {where}", file=_sys.stderr, flush=True)
+
+    _sys.exit = exit
+    _atexit.register(report)  # called before the world is left, which was registered earlier
 
 
 def leave() -> None:

@@ -123,6 +123,11 @@ class Trainer:
         if list(set):
             raise TypeError("[trainer] expected set= beside a job only, got an optimizer")
         _expect_folder(options)
+        if non_finite == "rollback" and not options["folder"]:
+            raise ValueError(
+                "[trainer] expected a folder with non_finite='rollback', which goes back to a checkpoint of it, got none: "
+                "give folder='runs/mine', or non_finite='skip', which leaves such steps out"
+            )
         self._batch = batch
         base = getattr(optimizer, "base", optimizer)
         if not isinstance(base, _starling.OptimizerBase):

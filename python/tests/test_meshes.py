@@ -181,7 +181,7 @@ def test_ranks_that_share_a_model_are_told_of_other_rows():
 
 
 def test_wrong_options_of_strategies_are_refused_by_name():
-    for options, text in (({"mesh": {"data": 3}}, "mesh|3"), ({"layuot": "fsdp"}, "did you mean 'layout'"), ({"codec": "fp61"}, "fp16")):
+    for options, text in (({"mesh": {"data": 3}}, "mesh|3"), ({"layuot": "fsdp"}, "did you mean 'layout'"), ({"codec": "fp61"}, "fp16"), ({"layout": "fsdpp"}, r"^\[allreduce\] expected .* for layout")):
         with pytest.raises((sl.Error, TypeError), match=text):
             sl.dist.allreduce(**options)
     assert "layout" in sl.dist.allreduce.__doc__

@@ -272,6 +272,15 @@ def test_weights_that_do_not_fit_are_not_shared():
         layer.weight = sl.nn.Embedding(4, 3).weight
     with pytest.raises(sl.Error, match="layer.weight.assign"):
         layer.weight = sl.nn.Embedding(5, 3).weight * 2
+    with pytest.raises(sl.Error, match="got a tensor that is none"):
+        layer.weight = sl.nn.Embedding(5, 3).weight.detach()
+
+
+def test_a_frozen_weight_stays_frozen_where_it_is_shared():
+    layer, embed = L(3, 5), sl.nn.Embedding(5, 3)
+    embed.requires_grad_(False)
+    layer.weight = embed.weight
+    assert not layer.weight.requires_grad and not embed.weight.requires_grad
 
 
 def test_a_parameter_takes_the_place_of_another():

@@ -292,5 +292,7 @@ def test_options_of_a_trainer_reach_the_steps():
         trained(bad, steps=2)
     with pytest.raises(sl.Error, match="auto, stop, skip"):
         trained(blobs(), non_finite="sometimes")
+    with pytest.raises(ValueError, match="expected a folder with non_finite='rollback'"):
+        trained(blobs(), non_finite="rollback")
     with pytest.raises(sl.Error, match="f32"):
         trained(blobs(), precision="f8")

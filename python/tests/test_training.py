@@ -262,6 +262,33 @@ def test_launch_names_the_rank_that_raised(tmp_path):
     assert "ValueError: of rank one" in done.stderr, done.stderr
 
 
+EXITS = """
+    import sys, starling as sl
+    sl.dist.init()
+    def caught():
+        try: sys.exit(4)
+        except SystemExit: pass
+    caught()
+    if sl.dist.rank() == 1: sys.exit({status})
+    {wait}
+"""
+
+
+def test_launch_tells_where_a_rank_called_exit(tmp_path):
+    if not starling_program():
+        pytest.skip("STARLING_PROGRAM does not name the program `starling`")
+    script = tmp_path / "exits.py"
+    for status, wait, code in ((3, "sl.dist.all_reduce(sl.tensor([1.0]))", 1), (0, "pass", 0)):
+        script.write_text(textwrap.dedent(EXITS).format(status=status, wait=wait))
+        done = subprocess.run(
+            [starling_program(), "launch", "-n", "2", "--", sys.executable, str(script)],
+            capture_output=True, text=True, timeout=120, env=dict(os.environ),
+        )
+        assert done.returncode == code, done.stderr
+        assert ("sys.exit(3) in " in done.stderr and "exits.py:8" in done.stderr) == (status == 3), done.stderr
+        assert "sys.exit(4)" not in done.stderr, "somebody has caught it"
+
+
 INTERRUPTED = """
     import os, signal, sys, threading, time, numpy as np, starling as sl
     class Watch:

@@ -259,6 +259,29 @@ TEST_F(CliJobErrors, ADroppedBatchThatIsTheOnlyOneIsTold) {
   EXPECT_EQ(validate(job, "--set data.batch=20").code, 0);
 }
 
+TEST_F(CliJobErrors, TransformsThatAreNoListAreToldHowToWriteThem) {
+  const auto map = validate("model: mlp\ndata: {name: synthetic, augment: {flip: true}}\n");
+  EXPECT_EQ(map.code, 2);
+  EXPECT_TRUE(has(map.err, "expected a list of transforms, such as [")) << map.err;
+  EXPECT_TRUE(has(map.err, "flip") && has(map.err, "for data.augment, got a map")) << map.err;
+  EXPECT_TRUE(has(validate("model: mlp\ndata: {name: synthetic, transforms: cutout}\n").err, "such as [")) << map.err;
+}
+
+TEST_F(CliJobErrors, AStepThatWouldWaitForNoWorkerIsRefused) {
+  const std::string job = "model: mlp\ndata: synthetic\ntrain: {steps: 1}\ndistribute: {strategy: ";
+  for (const char* strategy : {"backup_workers, workers: 2, backups: 2}\n", "backup_workers, workers: 1}\n",
+                               "sync_server, servers: 1, workers: 2, backups: 3}\n"}) {
+    const auto checked = validate(job + strategy);
+    EXPECT_EQ(checked.code, 2) << strategy;
+    EXPECT_TRUE(has(checked.err, "job.yaml:4:") && has(checked.err, "expected fewer backups than the")) << checked.err;
+  }
+  // As many workers as processes will meet, or a share of them instead.
+  for (const char* strategy :
+       {"backup_workers, workers: 3, backups: 2}\n", "backup_workers, backups: 2}\n",
+        "backup_workers, workers: 2, backups: 2, quorum: 0.5}\n", "sync_server, servers: 1, workers: 2, backups: 1}\n"})
+    EXPECT_EQ(validate(job + strategy).code, 0) << strategy << validate(job + strategy).err;
+}
+
 TEST_F(CliJobErrors, AFolderWhereNothingCanBeMadeIsToldBeforeTraining) {
   for (const char* command : {"validate", "train"}) {
     const auto ran = run(command, "model: mlp\ndata: synthetic\ntrain: {folder: /proc/run}\n");

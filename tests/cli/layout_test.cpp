@@ -1,6 +1,9 @@
 // Layouts through the program: mistakes that are told before anything starts, and what a layout costs.
 #include <gtest/gtest.h>
 
+#include <iterator>
+#include <sstream>
+
 #include "cli/tiny_job.h"
 
 namespace starling::testing {
@@ -33,6 +36,68 @@ TEST_F(CliLayout, HeadsThatDoNotDivideAreRefusedByValidate) {
   EXPECT_TRUE(has(uneven.err, "distribute.layout") || has(uneven.err, "gpt.yaml:")) << "its place: " << uneven.err;
   const auto even = run_starling("validate " + text_job(2, megatron));
   EXPECT_EQ(even.code, 0) << even.err;
+}
+
+TEST_F(CliLayout, ALayoutThatValidateRefusesIsRefusedEverywhereAndLeavesNoFolder) {
+  const std::string uneven = text_job(3, "{mesh: {data: 1, model: 2}, layout: megatron}");
+  for (const char* command : {"inspect layout ", "train ", "launch -n 2 "}) {
+    const auto refused = run_starling(command + uneven);
+    EXPECT_EQ(refused.code, 2) << command << refused.out;
+    EXPECT_TRUE(has(refused.err, "expected a number of attention heads that model: 2 divides, got 3")) << refused.err;
+    EXPECT_TRUE(has(refused.err, "gpt.yaml:4:")) << "its place: " << refused.err;
+    EXPECT_FALSE(std::filesystem::exists(run())) << command;
+  }
+}
+
+TEST_F(CliLayout, ARunGoesOnWithAnotherMeshThatIsGivenAlone) {
+  const std::string job = text_job(2, "{mesh: {data: 1, model: 2}, layout: megatron}") + " --progress plain";
+  ASSERT_EQ(run_starling("train " + job).code, 0);
+  const std::string on = "train " + of_run() + " --progress plain --set train.steps=";
+  const auto four = run_starling(on + "4 --set 'distribute.mesh={data: 4, model: 1}'");
+  EXPECT_TRUE(has(four.err, "mesh data 4 x model 1 of 4 workers, layout megatron")) << four.err;
+  EXPECT_TRUE(has(four.out, "4 steps, ")) << four.out << four.err;
+  const auto two = run_starling(on + "5 --set distribute.mesh.data=2");
+  EXPECT_TRUE(has(two.err, "mesh data 2 x model 1 of 2 workers, layout megatron")) << two.err;
+  EXPECT_TRUE(has(two.out, "5 steps, ")) << two.out << two.err;
+  const auto both = run_starling("train " + of_run() + " --set distribute.workers=3 --set distribute.mesh.data=2");
+  EXPECT_EQ(both.code, 2) << "both are given, and differ: " << both.err;
+}
+
+TEST_F(CliLayout, SpatialIsRefusedWherePicturesMeetNoConvolutionOrPool) {
+  const std::string spatial = " --set 'distribute={mesh: {data: 1, model: 2}, layout: spatial}'";
+  const auto dense = run_starling("validate " + job() + spatial);
+  EXPECT_EQ(dense.code, 2) << dense.out;
+  EXPECT_TRUE(has(dense.err,
+                  "expected parameters, or convolutions or pools of pictures, that spatial splits along "
+                  "model: 2"))
+      << dense.err;
+  const auto pooled =
+      run_starling("validate " + job() + spatial +
+                   " --set 'model={layers: [{max_pool2d: {kernel: 2}}, flatten, {linear: {out: 10}}]}'");
+  EXPECT_EQ(pooled.code, 0) << pooled.err;
+}
+
+TEST_F(CliLayout, TablesFitATerminal) {
+  const std::string job = text_job(2, "{mesh: {data: 1, model: 2}, layout: megatron}");
+  const auto shown = run_shell_in(folder_.path(), "COLUMNS=80 starling inspect layout " + job);
+  ASSERT_EQ(shown.code, 0) << shown.err;
+  std::istringstream lines(shown.out);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
+  const auto whole = run_shell_in(folder_.path(), "starling inspect layout " + job);
+  const auto words = [](const std::string& text) {
+    std::istringstream in(text);
+    return std::vector<std::string>{std::istream_iterator<std::string>(in), {}};
+  };
+  EXPECT_EQ(words(shown.out), words(whole.out)) << "nothing but line ends differs";
+}
+
+TEST_F(CliLayout, TrainBeginsWithItsMesh) {
+  const auto trained =
+      run_starling("train " + text_job(2, "{mesh: {data: 1, model: 2}, layout: megatron}") + " --progress plain");
+  EXPECT_EQ(trained.code, 0) << trained.err;
+  EXPECT_TRUE(has(trained.err, "mesh data 1 x model 2 of 2 workers, layout megatron: at most 0.0")) << trained.err;
+  const auto plain = run_starling("train " + text_job(2, "{workers: 2}") + " --resume none --progress plain");
+  EXPECT_FALSE(has(plain.err, "mesh ")) << plain.err;
 }
 
 TEST_F(CliLayout, RanksThatDoNotMakeTheMeshAreRefusedByLaunch) {

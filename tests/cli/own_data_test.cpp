@@ -434,7 +434,8 @@ TEST_F(CliOwnData, ASeedSplitsOneSource) {
   EXPECT_EQ(ran.out, same.out);
   EXPECT_NE(ran.out, run_starling("inspect data " + run + ".yaml --stats --set data.split.seed=5").out);
   const Ran sizes = run_starling("inspect data " + run + ".yaml");
-  for (const char* part : {"train 0: 52 of ", "valid 0: 8 of ", "test 0: 20 of "})
+  for (const char* part :
+       {"train features: 52 of ", "train label: 52 of ", "valid features: 8 of ", "test features: 20 of "})
     EXPECT_TRUE(has(sizes.out, part)) << sizes.out;
   const Ran twice = run_starling("validate " + run + ".yaml --set data.test_share=0.2");
   EXPECT_NE(twice.code, 0);

@@ -102,6 +102,33 @@ TEST_F(CliRunEnds, ALossThatIsNoNumberTellsWhatToTry) {
   EXPECT_TRUE(has(served.err, "a lower optimizer.lr than 1e+30)")) << "no clipping with servers: " << served.err;
 }
 
+TEST_F(CliRunEnds, TheReasonOfAFailureIsKeptWithTheRun) {
+  const std::string reason = "expected a finite loss, got";
+  for (const char* workers : {"1", "2"}) {
+    const std::string more = std::string("--resume none --set optimizer.lr=1e30 --set distribute.workers=") + workers;
+    EXPECT_EQ(train(more).code, 1);
+    const std::string log = file_text(folder_.path() / "runs" / "job" / "log.jsonl");
+    EXPECT_TRUE(has(log, reason)) << log;
+    EXPECT_EQ(log.find("\"how\":\"failed\""), log.rfind("\"how\":\"failed\"")) << "one end: " << log;
+    const auto inspected = run("inspect run runs/job");
+    EXPECT_TRUE(has(inspected.out, reason)) << inspected.out;
+    EXPECT_TRUE(has(inspected.out, "none: it failed")) << inspected.out;
+    EXPECT_FALSE(has(inspected.out, "has not ended")) << inspected.out;
+    EXPECT_TRUE(has(run("runs").out, "job failed: ") && has(run("runs").out, reason)) << run("runs").out;
+    EXPECT_TRUE(has(run("runs --json").out, "\"failure\": \"")) << run("runs --json").out;
+    EXPECT_EQ(run("report runs/job -o report.html").code, 0);
+    EXPECT_TRUE(has(file_text(folder_.path() / "report.html"), reason));
+  }
+  EXPECT_EQ(train("--resume none").code, 0);
+  EXPECT_FALSE(has(run("inspect run runs/job").out + run("runs").out, "failed")) << run("inspect run runs/job").out;
+}
+
+TEST_F(CliRunEnds, ARefusedJobIsNoFailureOfItsRun) {
+  ASSERT_EQ(train().code, 0);
+  EXPECT_EQ(train("--set optimizer.lr=0.5").code, 2);
+  EXPECT_FALSE(has(run("runs").out, "failed")) << run("runs").out;
+}
+
 TEST_F(CliRunEnds, ARunIsEvaluatedFromAnotherFolder) {
   data::write_npy(folder_.path() / "x.npy", zeros({6, 3})).value();
   data::write_npy(folder_.path() / "y.npy", zeros({6}, DType::i64)).value();

@@ -63,6 +63,21 @@ class CliServers : public ::testing::Test {
   TestFolder folder_{"cli-servers"};
 };
 
+TEST_F(CliServers, AWorkersProgramIsExplainedAndTraced) {
+  for (const char* command : {"train ", "launch -n 2 --servers 2 "}) {
+    const auto trace = in("trace.json");
+    std::filesystem::remove(trace);
+    const Ran ran = run_starling(
+        command + told("shown", "--resume none --set train.epochs=12 --explain --trace '" + trace.string() + "'") +
+        (has(command, "launch") ? "" : " --set distribute.workers=2"));
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    EXPECT_TRUE(has(ran.out, "matmul") && has(ran.out, "compile")) << "what a worker runs: " << ran.out;
+    const auto events = nlohmann::json::parse(file_text(trace)).at("traceEvents");
+    const auto of_op = [](const auto& event) { return event.value("ph", "") == "X"; };
+    EXPECT_GE(std::count_if(events.begin(), events.end(), of_op), 3) << events.dump().substr(0, 400);
+  }
+}
+
 // Downpour with one worker that pushes and fetches at every step is serial Adagrad, wherever its servers are.
 TEST_F(CliServers, OneWorkerEndsInTheBitsOfASerialRun) {
   const std::string serial = hash_after(

@@ -111,6 +111,20 @@ TEST_F(CliTerminal, ErrorsAreBrokenAtATerminalOnly) {
   EXPECT_EQ(words, piped) << "the same words";
 }
 
+TEST_F(CliTerminal, LinesOfTrainingAreBrokenBetweenWords) {
+  std::ofstream(folder_.path() / "job.yaml")
+      << "model: {name: mlp, hidden: [4]}\ndata: {name: synthetic, train_samples: 40, test_samples: 20, shape: [4]}\n"
+         "train: {epochs: 2, folder: run, export: false}\ndistribute: {mesh: {data: 2, model: 1}, layout: megatron}\n";
+  for (const char* line : {"starling train job.yaml --resume none --progress plain",
+                           "starling launch -n 2 job.yaml --resume none --progress plain"}) {
+    const std::string shown = shown_at(60, line);
+    EXPECT_LE(widest(shown), 60U) << shown;
+    EXPECT_TRUE(has(shown, "summary.json")) << shown;
+  }
+  const auto redirected = run("starling train job.yaml --resume none --progress plain 2>&1");
+  EXPECT_GT(widest(redirected.out), 80U) << "files have whole lines: " << redirected.out;
+}
+
 TEST_F(CliTerminal, LinesOfSystemsAreBrokenBetweenWords) {
   const std::string narrow = run("COLUMNS=80 starling systems | grep -v '\\$'").out;
   EXPECT_LE(widest(narrow), 80U) << narrow;

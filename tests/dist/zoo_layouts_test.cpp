@@ -93,8 +93,9 @@ const std::vector<Refusal>& refusals() {
                                                      "vgg19",
                                                      "vgg19_bn"};
   constexpr const char* kWhole =
-      "[layout] expected parameters or pictures that {} splits along model: 2, got a network of which it leaves "
-      "everything whole, so that these 2 workers would compute the same";
+      "[layout] expected parameters, or convolutions or pools of pictures, that {} splits along model: 2, got a "
+      "network "
+      "of which it leaves everything whole, so that these 2 workers would compute the same";
   static const std::vector<Refusal> all = {
       {"spatial", kWhole, no_pictures}, {"cots", kWhole, no_pictures}, {"megatron", kWhole, other_layers}};
   return all;

@@ -210,7 +210,18 @@ TEST(SharedWeight, IsRefusedWhereItDoesNotFit) {
   const nn::Embedding fits({.vocabulary = 5, .width = 3});
   EXPECT_THROW(linear.share_weight(cast(fits.weight().detach(), DType::f64)), ArgumentError);
   EXPECT_THROW(linear.share_weight(mul(fits.weight(), fits.weight())), Error) << "what an op has made is no parameter";
+  EXPECT_THROW(linear.share_weight(fits.weight().detach()), Error) << "it would be trained where nobody looks";
   EXPECT_TRUE(same(linear.weight(), before));
+}
+
+TEST(SharedWeight, StaysFrozen) {
+  nn::Linear linear({.in = 3, .out = 5});
+  const nn::Embedding frozen({.vocabulary = 5, .width = 3});
+  Tensor weight = frozen.weight();
+  weight.set_requires_grad(false);
+  linear.share_weight(frozen.weight());
+  EXPECT_TRUE(same(linear.weight(), frozen.weight()));
+  EXPECT_FALSE(linear.weight().requires_grad());
 }
 
 TEST(MeanOverTime, AveragesTheFirstAxis) {

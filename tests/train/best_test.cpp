@@ -145,6 +145,14 @@ TEST_F(Best, WarnsIfTheMetricWasNeverReported) {
   EXPECT_NE(told.str().find("no checkpoint of the best ema_accuracy"), std::string::npos) << told.str();
 }
 
+TEST_F(Best, WarnsThatTheMetricWasNeverANumber) {
+  std::ostringstream told;
+  const auto nan = after_evaluation([](starling::Run& run) { run.report("loss", NAN); });
+  fit(1, {.best = "loss"}, {nan}, &told);
+  EXPECT_NE(told.str().find("no checkpoint of the best loss: it was NaN in every evaluation"), std::string::npos)
+      << told.str();
+}
+
 TEST_F(Best, OfAnotherMetricIsForgottenWhenTheRunGoesOn) {
   fit(2, {.best = "loss"}, {early_stop({.metric = "loss", .patience = 9})});
   ASSERT_LT(state_of("checkpoints").at("best").get<double>(), 2);

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "starling/autograd/autograd.h"
 #include "starling/base/error.h"
@@ -152,6 +154,22 @@ TEST(EarlyStop, KnowsThatLossesShouldFall) {
   Trainer trainer(s.net, s.optimizer, classify(), quiet({.epochs = 4, .batch = 16}));
   trainer.add(early_stop({.metric = "loss", .patience = 0}));
   EXPECT_EQ(trainer.fit(points(320), points(50)).ended_by, "");
+}
+
+TEST(EarlyStop, TellsThatAMetricWasNeverANumber) {
+  for (const std::int64_t patience : {2, 9}) {
+    Parts s;
+    std::ostringstream told;
+    TrainerOptions options = quiet({.epochs = 5, .batch = 16});
+    options.progress = {.mode = ProgressMode::plain, .out = &told};
+    Trainer trainer(s.net, s.optimizer, classify(), options);
+    trainer.add(after_evaluation([](starling::Run& run) { run.report("mine", NAN); }));
+    trainer.add(early_stop({.metric = "mine", .patience = patience, .lowest = true}));
+    const std::string ended = trainer.fit(points(32), points(10)).ended_by;
+    EXPECT_EQ(ended, patience == 2 ? "early_stop: mine was infinite or NaN in all of 3 evaluations" : "");
+    EXPECT_NE(told.str().find("early_stop: 'mine' was infinite or NaN in every evaluation"), std::string::npos);
+    EXPECT_EQ(told.str().find("no evaluation told"), std::string::npos) << told.str();
+  }
 }
 
 TEST(EarlyStop, NamesAMetricThatIsNotThere) {

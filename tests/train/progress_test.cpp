@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -196,6 +197,12 @@ TEST_F(ProgressTest, WritesOneJsonObjectALine) {
   EXPECT_EQ(all[0].at("metrics").at("accuracy"), 0.75);
   EXPECT_EQ(all[2], nlohmann::json({{"note", "disk \"full\""}}));
   EXPECT_TRUE(all[3].at("metrics").at("accuracy").is_null());
+}
+
+TEST(Progress, ShowsNoLossWhereNoStepHasBeenMade) {
+  const ProgressState none{.epoch = 0, .epochs = 2, .sample = 50, .samples = 100, .loss = NAN};
+  EXPECT_NE(format_progress(none, 10, 0).find("  loss -"), std::string::npos) << format_progress(none, 10, 0);
+  EXPECT_TRUE(nlohmann::json::parse(format_progress_json(none, 10)).at("loss").is_null());
 }
 
 TEST(Progress, FormatsDurations) {

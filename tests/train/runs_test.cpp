@@ -5,6 +5,8 @@
 
 #include "starling/train/callbacks/checkpoints.h"
 #include "starling/train/callbacks/ready_made.h"
+#include "starling/train/monitor/failure_log.h"
+#include "starling/train/monitor/json_log.h"
 #include "starling/train/runs/run_filter.h"
 #include "starling/train/runs/run_table.h"
 #include "train/trainer_testing.h"
@@ -94,6 +96,35 @@ TEST(RunRecord, ALogOfAnEarlierRunDoesNotTellOfTheLastOne) {
   EXPECT_FALSE(last.metrics.contains("test_accuracy"));
   write(folder.path() / "summary.json", R"({"steps": 5, "loss": 0.25, "metrics": {}, "started": 999})");
   EXPECT_EQ(read_run(folder.path()).state, RunEnd::failed) << "the log goes on after the summary";
+}
+
+TEST(RunTable, HasShortFormsOfHugeNumbersAndReasonsOfFailures) {
+  RunRecord huge{.folder = "runs/huge", .state = RunEnd::failed, .loss = 1e36, .samples_per_s = 123456.7};
+  huge.failure = "[train] expected a finite loss";
+  const RunTable table = make_run_table({huge}, "runs");
+  EXPECT_NE(to_text(table).find(" 1e+36  "), std::string::npos) << to_text(table);
+  EXPECT_NE(to_text(table).find(" 123457 "), std::string::npos) << to_text(table);
+  ASSERT_EQ(table.failures.size(), 1U);
+  EXPECT_EQ(table.failures[0].first, "huge");
+  EXPECT_EQ(to_csv(table).find("finite"), std::string::npos) << "below the table, which it would make too wide";
+  RunTableOptions all;
+  all.all_settings = true;
+  EXPECT_NE(to_csv(make_run_table({huge}, "runs", all)).find("finite"), std::string::npos);
+}
+
+TEST(RunRecord, KeepsTheReasonOfTheLastFailureAlone) {
+  const testing::TestFolder folder("runs-failure");
+  const auto log = folder.path() / "a" / "log.jsonl";
+  write(log, kBegin + kEval + end_event("failed"));
+  log_failure(folder.path() / "a", "a disk burnt").value();
+  EXPECT_EQ(read_run(folder.path() / "a").failure, "a disk burnt");
+  const auto events = read_run_events(folder.path() / "a").value();
+  EXPECT_EQ(events.size(), 3U) << "the end without a reason gave way";
+  EXPECT_EQ(events.back().at("step"), 5);
+  log_failure(folder.path() / "a", "another").value();
+  EXPECT_EQ(read_run_events(folder.path() / "a").value().size(), 4U) << "a reason is never lost";
+  write(log, kBegin + kEval + end_event("done"));
+  EXPECT_EQ(read_run(folder.path() / "a").failure, "");
 }
 
 TEST(RunRecord, OddFilesNeverThrow) {

@@ -14,8 +14,11 @@ void share_weight(Tensor& own, const Tensor& parameter, std::string_view layer) 
         "[{}] expected a parameter of another module as the weight, got what an op has made: assign the values, "
         "layer.weight.assign(value)",
         layer);
+  check(!is_float(own.dtype()) || parameter.requires_grad() || !parameter.name().empty(),
+        "[{}] expected a parameter of another module as the weight, got a tensor that is none, such as a detached one: "
+        "assign the values, layer.weight.assign(value)",
+        layer);
   own = parameter;
-  own.set_requires_grad();
 }
 
 }  // namespace starling::nn

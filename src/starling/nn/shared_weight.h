@@ -7,7 +7,8 @@
 namespace starling::nn {
 
 // Puts a parameter of another module in the place of `own`, a layer's: both modules then train it, and it keeps its
-// name. Throws ArgumentError for another shape or dtype, Error for what an op has made; `layer` begins the message.
+// name, and stays frozen where it is. Throws ArgumentError for another shape or dtype, Error for what an op has made
+// and for tensors that are no parameters; `layer` begins the message.
 void share_weight(Tensor& own, const Tensor& parameter, std::string_view layer);
 
 }  // namespace starling::nn

@@ -149,12 +149,26 @@ std::vector<data::FieldSummary> look_at(const data::RecordShards& shards, const 
   return fields;
 }
 
+// Name of a field by what it holds: sources hand out samples without names.
+std::string field_name(const data::DataSplits& splits, const TensorType& type, std::size_t number) {
+  const bool numbers = is_float(type.dtype) || type.dtype == DType::u8;
+  if (number == 0) {
+    if (!numbers && splits.vocabulary > 0) return "tokens";
+    return type.shape.rank() == 3 ? "image" : type.shape.rank() == 1 && numbers ? "features" : "sample";
+  }
+  if (number > 1) return fmt::format("field {}", number);
+  if (splits.target_vocabulary > 0 || (!numbers && splits.vocabulary > 0)) return "target tokens";
+  if (splits.classes == 0) return "target";
+  return type.shape.rank() == 0 ? "label" : "labels";
+}
+
 template <class Data>
 void show_part(const char* name, const Data& data, const data::DataSplits& splits,
                const InspectDataArguments& options) {
   std::vector<data::NamedSummary> fields;
   for (auto& field : look_at(*data, options)) {
-    fields.push_back({fmt::format("{} {}", name, fields.size()), std::move(field)});
+    const std::string held = field_name(splits, field.type, fields.size());
+    fields.push_back({fmt::format("{} {}", name, held), std::move(field)});
     if (!fields.back().field.values.empty()) fields.back().value_names = splits.class_names;
   }
   std::cout << shown(fields, options) << (options.stats ? "\n" : "");

@@ -5,9 +5,11 @@
 #include <string>
 
 #include "starling/base/file/file.h"
+#include "starling/base/wrap.h"
 #include "starling/cli/commands.h"
 #include "starling/cli/inspect/layout_picture.h"
 #include "starling/cli/job_file.h"
+#include "starling/cli/terminal/help_width.h"
 #include "starling/dist/mesh/region.h"
 #include "starling/dist/strategy/state/sharded_state.h"
 #include "starling/nn/deferred_weights.h"
@@ -29,6 +31,20 @@ struct Sizes {
   std::int64_t all = 0, here = 0;
 };
 
+void print_title(const std::string& title) { fmt::print("{}\n", fitted(title, 0)); }
+
+// A row of a table; where the terminal has no room for it, what stands last goes on below.
+void print_row(std::string head, const std::string& rest) {
+  constexpr std::size_t kIndent = 6;
+  const std::size_t columns = help_columns();
+  if (columns == 0 || text_width(head) + 1 + text_width(rest) <= columns) {
+    fmt::print("{} {}\n", head, rest);
+    return;
+  }
+  head.resize(head.find_last_not_of(' ') + 1);
+  fmt::print("{}\n{}\n", fitted(head, kIndent), fitted(std::string(kIndent, ' ') + rest, kIndent));
+}
+
 std::vector<PlacedParameter> placed_parameters(const train::PreparedJob& prepared, const dist::StatePlan& plan,
                                                int rank) {
   const dist::ShardedState places(plan.mesh(), rank);
@@ -48,19 +64,19 @@ void print_parameters(const std::vector<PlacedParameter>& parameters, int rank) 
     sizes.here += here.numel();
     bytes.all += static_cast<std::int64_t>(bytes_of(whole.shape, whole.dtype));
     bytes.here += static_cast<std::int64_t>(bytes_of(here, whole.dtype));
-    fmt::print("  {:<40} {:<16} {:<16} {}\n", name, to_string(whole), to_string(here), cuts_text(cuts));
+    print_row(fmt::format("  {:<40} {:<16} {:<16}", name, to_string(whole), to_string(here)), cuts_text(cuts));
   }
   fmt::print("{} of {} parameters on rank {}, {} of {} bytes\n", sizes.here, sizes.all, rank, bytes.here, bytes.all);
 }
 
 void print_activations(const std::vector<dist::PlannedValue>& values, int rank) {
   Sizes bytes;
-  fmt::print("values of the forward pass: module, op, whole, on rank {}, how they are split\n", rank);
+  print_title(fmt::format("values of the forward pass: module, op, whole, on rank {}, how they are split", rank));
   for (const auto& [op, scope, whole, here, layouts] : values) {
     bytes.all += static_cast<std::int64_t>(bytes_of(whole.shape, whole.dtype));
     bytes.here += static_cast<std::int64_t>(bytes_of(here.shape, here.dtype));
-    fmt::print("  {:<32} {:<20} {:<18} {:<18} {}\n", dotted(scope), op, to_string(whole), to_string(here.shape),
-               cuts_text(layouts));
+    print_row(fmt::format("  {:<32} {:<20}", dotted(scope), op),
+              fmt::format("{:<18} {:<18} {}", to_string(whole), to_string(here.shape), cuts_text(layouts)));
   }
   fmt::print("{} of {} bytes of these values on rank {}\n", bytes.here, bytes.all, rank);
 }
@@ -77,10 +93,11 @@ void print_exchanges(const std::vector<dist::PlannedExchange>& exchanges) {
     std::int64_t bytes = 0, sent = 0;
   };
   std::map<std::pair<std::string, std::string>, Sum> sums;
-  fmt::print("exchanges of a step: op, axis, bytes of the operand, bytes sent, pass, value, why\n");
+  print_title("exchanges of a step: op, axis, bytes of the operand, bytes sent, pass, value, why");
   for (const auto& one : exchanges) {
-    fmt::print("  {:<14} {:<8} {:>10} {:>10} {:<8} {:<44} {}\n", one.op, one.axis, one.bytes, one.sent,
-               one.backward ? "backward" : "forward", value_text(one), reason_text(one));
+    print_row(fmt::format("  {:<14} {:<8} {:>10} {:>10} {:<8}", one.op, one.axis, one.bytes, one.sent,
+                          one.backward ? "backward" : "forward"),
+              fmt::format("{:<44} {}", value_text(one), reason_text(one)));
     Sum& sum = sums[{one.axis, one.op}];
     ++sum.calls;
     sum.bytes += one.bytes;
@@ -94,8 +111,8 @@ void print_exchanges(const std::vector<dist::PlannedExchange>& exchanges) {
 void print_fallbacks(const std::vector<dist::PlannedFallback>& fallbacks) {
   fmt::print("{} ops take whole operands though pieces are there{}\n", fallbacks.size(), fallbacks.empty() ? "" : ":");
   for (const auto& one : fallbacks)
-    fmt::print("  {:<20} in {:<40} {} along {}\n", one.op, one.scope.empty() ? "the step" : dotted(one.scope),
-               to_string(one.layout), one.axis);
+    print_row(fmt::format("  {:<20} in {:<40}", one.op, one.scope.empty() ? "the step" : dotted(one.scope)),
+              fmt::format("{} along {}", to_string(one.layout), one.axis));
 }
 
 // Memory that a program of this rank takes by its plan: state that it reads, and its own values, buckets and gathered
@@ -117,8 +134,12 @@ void print_memory(const train::PreparedJob& prepared, const graph::Graph& step, 
   const ProgramMemory trained = memory_of(step, plan, rank);
   const auto evaluation = train::trace_job(prepared, {.train = false, .batch = prepared.job.data.load.eval_batch});
   const ProgramMemory evaluated = memory_of(evaluation, plan, rank);
-  fmt::print("memory of rank {} by plan: {} bytes of state, {} of a step, {} of an evaluation, {} together\n", rank,
-             trained.state, trained.values, evaluated.values, trained.state + trained.values + evaluated.values);
+  fmt::print("{}\n",
+             fitted(fmt::format("memory of rank {} by plan: {} bytes of state, {} of a step, {} of an evaluation, "
+                                "{} together",
+                                rank, trained.state, trained.values, evaluated.values,
+                                trained.state + trained.values + evaluated.values),
+                    0));
 }
 
 int run_layout(const InspectLayoutArguments& options) {
@@ -128,6 +149,7 @@ int run_layout(const InspectLayoutArguments& options) {
   if (!plan)
     throw UsageError(fmt::format("[inspect] expected a strategy with a mesh, which is allreduce, got {}",
                                  prepared.job.distribute.strategy.name));
+  expect_layout(prepared);
   if (options.rank < 0 || options.rank >= plan->mesh().ranks())
     throw UsageError(
         fmt::format("[inspect] expected a rank from 0 to {}, got {}", plan->mesh().ranks() - 1, options.rank));

@@ -31,6 +31,7 @@ struct InspectRunArguments {
 
 // Numbers as people read them; summary.json has them in full.
 std::string shown(const nlohmann::ordered_json& value) {
+  if (value.is_null()) return "-";
   if (value.is_string()) return value.get<std::string>();
   return value.is_number_float() ? fmt::format("{:.6g}", value.get<double>()) : value.dump();
 }
@@ -144,7 +145,9 @@ void print_summary(const fs::path& run) {
   const train::RunRecord now = train::read_run(run);
   const auto text = read_file(run / "summary.json", 1 << 20);
   if (!text) {
-    print_line("summary", "none: it has not ended yet");
+    print_line("summary", now.state == train::RunEnd::failed    ? "none: it failed"
+                          : now.state == train::RunEnd::running ? "none: it is running"
+                                                                : "none: it has not ended yet");
     return print_progress(now);
   }
   const auto summary = nlohmann::ordered_json::parse(*text, nullptr, false);
@@ -230,6 +233,7 @@ int run_inspect_run(const InspectRunArguments& options) {
   } else {
     print_settings(train::read_run(folder));
   }
+  if (const std::string why = train::read_run(folder).failure; !why.empty()) print_line("failed", why);
   print_summary(folder);
   print_checkpoints(folder / "checkpoints", "checkpoint");
   print_checkpoints(folder / "checkpoints-best", "best");

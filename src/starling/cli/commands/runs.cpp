@@ -27,6 +27,8 @@ struct RunsArguments {
 void print_fitting(train::RunTable& table, std::size_t columns, bool chosen) {
   const auto left_out = cli::fit_runs(table, columns, chosen);
   std::cout << to_text(table);
+  for (const auto& [run, why] : table.failures)
+    std::cout << cli::fitted(fmt::format("{} failed: {}", run, why), 2) << "\n";
   if (!left_out.empty())
     std::cout << cli::fitted(fmt::format("no room for {}; {}--csv has all", fmt::join(left_out, ", "),
                                          chosen ? "" : "--settings chooses, "),

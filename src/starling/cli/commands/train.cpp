@@ -1,7 +1,7 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -22,6 +22,7 @@
 #include "starling/train/job/job_run.h"
 #include "starling/train/loop/interrupt.h"
 #include "starling/train/loop/rollbacks.h"
+#include "starling/train/monitor/failure_log.h"
 
 namespace starling::cli {
 namespace {
@@ -41,16 +42,24 @@ train::Job job_of(const TrainArguments& options) {
   return load_job(file);
 }
 
+// A loss or metric as people read it.
+std::string figure(double value) {
+  if (std::isnan(value)) return "-";
+  return std::abs(value) < 1e6 ? fmt::format("{:.4f}", value) : fmt::format("{:.4g}", value);
+}
+
 void print_summary(const train::Job& job, const train::TrainResult& result) {
   const Summary& s = result.summary;
   std::string metrics;
-  for (const auto& [name, value] : s.metrics) metrics += fmt::format(", {} {:.4f}", name, value);
+  for (const auto& [name, value] : s.metrics) metrics += fmt::format(", {} {}", name, figure(value));
   const std::string file = (job.train.folder / "summary.json").string();
-  const std::string line =
-      fmt::format("{} steps, {:.0f} samples/s on average, loss {:.4f} (mean of the last epoch){}, weights {}; {}",
-                  s.steps, s.samples_per_s, s.loss, metrics, s.weights_hash.substr(0, 12),
-                  result.summary_written ? file : "no summary was written");
-  fmt::print("{}\n", wrapped(line, terminal_columns(STDOUT_FILENO), 0));
+  const std::string skipped = s.skipped > 0 ? fmt::format(" ({} of {} steps skipped)", s.skipped, s.steps) : "";
+  const std::string loss = std::isnan(s.loss) ? "loss - (no step of the last epoch was made)"
+                                              : fmt::format("loss {} (mean of the last epoch)", figure(s.loss));
+  const std::string line = fmt::format("{} steps{}, {:.0f} samples/s on average, {}{}, weights {}; {}", s.steps,
+                                       skipped, s.samples_per_s, loss, metrics, s.weights_hash.substr(0, 12),
+                                       result.summary_written ? file : "no summary was written");
+  fmt::print("{}\n", fitted(line, 0));
 }
 
 // Advice for a run that had been finished before.
@@ -108,11 +117,41 @@ std::string then(const train::Job& job, const train::TrainResult& result) {
   return "the same command with --resume auto resumes from there";
 }
 
+// Advice where a loss, gradients or weights have become infinite or NaN. Beside parameter servers gradients cannot be
+// clipped, and the state is theirs.
+std::string advice_against_infinities(const train::Job& job) {
+  const auto options = job.optimizer.kind.json();
+  std::string tries = fmt::format("try a lower optimizer.lr{}",
+                                  options.contains("lr") ? fmt::format(" than {}", options.at("lr").dump()) : "");
+  const bool served = job.distribute.server_count() > 0;
+  if (job.train.clip_norm == 0 && !served) tries += ", or train.clip_norm: 1";
+  if (job.train.precision != Precision::f32) tries += ", or train.precision: f32";
+  if (job.train.finite_every != 1 && !served) tries += "; train.finite_every: 1 finds the first step with infinities";
+  return tries;
+}
+
+// Where the data itself holds an infinity or NaN.
+std::string advice_against_bad_data(const train::Job& job) {
+  const std::string skip =
+      job.train.non_finite == NonFinite::skip ? "" : ", or train.non_finite: skip, which leaves such steps out";
+  return "mend or leave out that sample" + skip;
+}
+
+// Tells that the weights are older than the run: all that came after them was skipped.
+void tell_skipped(const train::Job& job, const Summary& summary) {
+  if (summary.skipped == 0 || !std::isnan(summary.loss)) return;
+  tell(
+      fmt::format("warning: every step of the last epoch was skipped, as its loss or gradients were not finite: the "
+                  "weights are those of before ({})",
+                  advice_against_infinities(job)));
+}
+
 int train_job(const train::Job& job, const TrainArguments& options) {
   train::TrainOptions train_options;
   train_options.progress.mode = as_usage([&] { return parse_progress_mode(options.progress); });
   train_options.stop = stop_on_signals();
-  train_options.hung = [](const std::string& finding) {
+  train_options.hung = [&job](const std::string& finding) {
+    if (job.monitor.jsonl) static_cast<void>(train::log_failure(job.train.folder, finding));
     fmt::print(stderr, "\nstarling: {}\n", finding);
     std::_Exit(kFailure);  // the thread that hangs cannot be ended otherwise
   };
@@ -138,6 +177,7 @@ int train_job(const train::Job& job, const TrainArguments& options) {
   }
   print_summary(job, result);
   if (result.was_finished) tell_finished(job, result);
+  if (!result.was_finished) tell_skipped(job, result.summary);
   if (!result.model_error.empty()) tell(fmt::format("no saved model: {}", result.model_error));
   if (result.saved) return kOk;
   const AsRank writer(result.summary.ranks.size() > 1 ? 0 : thread_rank());
@@ -145,19 +185,6 @@ int train_job(const train::Job& job, const TrainArguments& options) {
       "[train] expected to save the trained weights in {}, got no checkpoint of the last step (make room there; the "
       "same command then goes on from the newest checkpoint)",
       job.train.folder.string());
-}
-
-// Advice where a loss, gradients or weights have become infinite or NaN. Beside parameter servers gradients cannot be
-// clipped, and the state is theirs.
-std::string advice_against_infinities(const train::Job& job) {
-  const auto options = job.optimizer.kind.json();
-  std::string tries = fmt::format("a lower optimizer.lr{}",
-                                  options.contains("lr") ? fmt::format(" than {}", options.at("lr").dump()) : "");
-  const bool served = job.distribute.server_count() > 0;
-  if (job.train.clip_norm == 0 && !served) tries += ", or train.clip_norm: 1";
-  if (job.train.precision != Precision::f32) tries += ", or train.precision: f32";
-  if (job.train.finite_every != 1 && !served) tries += "; train.finite_every: 1 finds the first step with infinities";
-  return tries;
 }
 
 // The folder of a run may be named from anywhere: its job goes on where it was trained.
@@ -174,7 +201,8 @@ int run_train(const TrainArguments& given) {
   try {
     return train_job(job, options);
   } catch (const train::NotFiniteError& error) {
-    throw Error(fmt::format("{} (try {})", without_rank(error.what()), advice_against_infinities(job)));
+    const std::string advice = error.of_data() ? advice_against_bad_data(job) : advice_against_infinities(job);
+    throw Error(fmt::format("{} ({})", without_rank(error.what()), advice));
   } catch (const train::ToldByFirstRank&) {
     return kUsage;
   } catch (const train::JobError& error) {

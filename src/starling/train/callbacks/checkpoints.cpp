@@ -47,7 +47,7 @@ void Checkpoints::attach(Run& run) {
   kept_best_.reset();
   tried_at_ = run.clock();
   due_step_ = -1;
-  best_now_ = epoch_ended_ = false;  // of a run that was rolled back
+  was_nan_ = best_now_ = epoch_ended_ = false;  // of a run that was rolled back
   skipped_ = false;
   if (!writes_) return;
   check(!options_.folder.empty() || !run.plan().folder.empty(),
@@ -116,6 +116,7 @@ void Checkpoints::evaluated(Run& run) {
   if (run.state().step == tried_step_) due_step_ = tried_step_;
   if (options_.best.empty()) return;
   const auto value = watched_metric(run, options_.best, "checkpoints");
+  was_nan_ = was_nan_ || (value && std::isnan(*value));
   if (!value || std::isnan(*value) || (best_ && (lowest_ ? *value >= *best_ : *value <= *best_))) return;
   best_ = value;
   best_step_ = run.state().step;
@@ -151,7 +152,8 @@ void Checkpoints::end(Run& run) {
   if (tried_step_ != run.state().step || due_step_ >= 0 || skipped_) save(run, false);
   wait_for_savers(run);
   if (!options_.best.empty() && best_step_ < 0 && run.state().evaluated_step >= 0 && !run.interrupted())
-    run.note(fmt::format("warning: no checkpoint of the best {}: no evaluation told it", options_.best));
+    run.note(fmt::format("warning: no checkpoint of the best {}: {}", options_.best,
+                         was_nan_ ? "it was NaN in every evaluation" : "no evaluation told it"));
 }
 
 // Where ranks write into memory that rank 0 saves (the weights of hogwild, the centre of easgd), they wait until all of

@@ -75,6 +75,7 @@ class Checkpoints final : public Callback {
   std::int64_t due_step_ = -1;    // step of a due checkpoint that waits for the ranks to meet; -1: none
   bool epoch_ended_ = false;
   bool best_now_ = false;
+  bool was_nan_ = false;  // an evaluation of this session told NaN as the metric of the best
   std::optional<double> best_;
   std::int64_t best_step_ = -1;
   std::optional<double> kept_best_;  // best_ and best_step_ of the last best checkpoint that was not left out

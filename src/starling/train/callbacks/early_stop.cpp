@@ -43,8 +43,10 @@ class EarlyStop final : public Callback {
   }
 
   void end(Run& run) override {
-    if (best_step_ < 0 && waited_ == 0 && run.state().evaluated_step >= 0 && !run.interrupted())
-      run.note(fmt::format("warning: early_stop: no evaluation told '{}'", options_.metric));
+    if (best_step_ >= 0 || run.state().evaluated_step < 0 || run.interrupted()) return;
+    run.note(waited_ == 0
+                 ? fmt::format("warning: early_stop: no evaluation told '{}'", options_.metric)
+                 : fmt::format("warning: early_stop: '{}' was infinite or NaN in every evaluation", options_.metric));
   }
 
   nlohmann::json state() const override {
@@ -69,9 +71,11 @@ class EarlyStop final : public Callback {
     return lowest_ ? value < best_ - options_.min_delta : value > best_ + options_.min_delta;
   }
   void decide(Run& run) const {
-    if (waited_ > options_.patience)
-      run.stop(
-          fmt::format("early_stop: {} has not got better since step {} ({:.4g})", options_.metric, best_step_, best_));
+    if (waited_ <= options_.patience) return;
+    run.stop(best_step_ < 0
+                 ? fmt::format("early_stop: {} was infinite or NaN in all of {} evaluations", options_.metric, waited_)
+                 : fmt::format("early_stop: {} has not got better since step {} ({:.4g})", options_.metric, best_step_,
+                               best_));
   }
 
   EarlyStopOptions options_;

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <optional>
 
 #include "starling/base/error.h"
@@ -19,6 +21,7 @@ class TraceSteps final : public Callback {
   void begin(Run& run) override { first_ = run.state().step; }
   StepWants before(Run& run) override {
     if (run.state().step - first_ != options_.from) return {};
+    began_any_ = true;
     began_ = Profiler::Clock::now();
     run.program().set_profiler(&profiler_.emplace());
     return {};
@@ -28,6 +31,9 @@ class TraceSteps final : public Callback {
   }
   void end(Run& run) override {
     if (profiler_) write(run);
+    if (!began_any_)
+      run.note(fmt::format("warning: no trace in {}: the run made {} steps, and the first {} are left out",
+                           options_.file.string(), run.state().step - first_, options_.from));
   }
 
  private:
@@ -42,6 +48,7 @@ class TraceSteps final : public Callback {
 
   TraceOptions options_;
   std::int64_t first_ = 0;
+  bool began_any_ = false;
   Profiler::Clock::time_point began_{};  // creation time of the profiler
   std::optional<Profiler> profiler_;
 };

@@ -8,6 +8,7 @@
 #include "starling/dist/strategy/allreduce.h"
 #include "starling/dist/strategy/state/sharded_state.h"
 #include "starling/optim/deferred_state.h"
+#include "starling/train/job/job_error.h"
 #include "starling/train/job/job_graph.h"
 
 namespace starling::train {
@@ -131,6 +132,17 @@ void check_layout(const PreparedJob& prepared) {
   dist::expect_some_split(step, plan, options->layout, prepared.net->parameters());
 }
 
+// With its place in the job.
+void expect_layout(const PreparedJob& prepared) {
+  try {
+    check_layout(prepared);
+  } catch (const Refusal&) {
+    throw;
+  } catch (const Error& error) {
+    refuse_job(prepared.job, "distribute.layout", error.what());
+  }
+}
+
 namespace {
 
 // Norms of pictures are sums over all rows of the batch before the program is cut along the other axes.
@@ -158,6 +170,23 @@ std::string told_fallbacks(const std::vector<dist::PlannedFallback>& fallbacks) 
 }
 
 }  // namespace
+
+std::string mesh_note(const PreparedJob& prepared) {
+  const auto options = allreduce_of(prepared.job);
+  if (!options || (options->mesh.empty() && options->layout.empty())) return "";
+  const dist::StatePlan plan = plan_of(*options, prepared.job);
+  std::string told = fmt::format("mesh {} of {} worker{}", plan.mesh().describe(), plan.mesh().ranks(),
+                                 plan.mesh().ranks() == 1 ? "" : "s");
+  if (options->layout.empty()) return told;
+  std::int64_t all = 0, here = 0;
+  for (const Tensor& parameter : prepared.net->parameters()) {
+    all += parameter.numel() * static_cast<std::int64_t>(size_of(parameter.dtype()));
+    here += bytes_of_piece(plan, parameter, dist::StatePlan::kWeights);
+  }
+  const std::string layout = options->layout.preset.empty() ? "by patterns" : options->layout.preset;
+  return told + fmt::format(", layout {}: at most {:.2f} of {:.2f} MB of weights on each", layout, megabytes(here),
+                            megabytes(all));
+}
 
 std::vector<std::string> layout_notes(const PreparedJob& prepared) {
   const auto plan = state_plan(prepared.job);

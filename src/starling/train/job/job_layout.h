@@ -26,6 +26,11 @@ std::string told_state(const PreparedJob& prepared, std::int64_t ranks_here);
 
 // Throws Error, with what was expected, if the job's layout does not fit its network.
 void check_layout(const PreparedJob& prepared);
+// Throws it as a JobError, with the place of the layout in the job.
+void expect_layout(const PreparedJob& prepared);
+// "mesh data 2 x model 2 of 4 workers, layout megatron: at most 0.61 of 1.20 MB of weights on each"; empty: the job
+// gives neither mesh nor layout.
+std::string mesh_note(const PreparedJob& prepared);
 // Notes of a layout that fits: where it overrides what the job says, and how many ops lose by it. Allocates next to
 // nothing.
 std::vector<std::string> layout_notes(const PreparedJob& prepared);

@@ -110,11 +110,27 @@ class FirstFailure {
   std::vector<std::exception_ptr> errors_;  // by rank
 };
 
-// Runs a rank; on failure, aborts the other ranks and writes this rank's flight record.
+// Runs a rank; on failure, aborts the other ranks and writes this rank's flight record. A job that is refused has no
+// flight to record, and leaves no folder behind.
 TrainResult watched(const Job& job, const std::shared_ptr<Comm>& comm, const std::function<TrainResult()>& body,
                     const std::function<void(std::string_view why)>& failed = {}) {
+  const auto record = [&](std::string_view why) {
+    if (comm->size() > 1) static_cast<void>(dist::write_flight_record(*comm, job.train.folder, why));
+  };
   try {
-    return comm->size() == 1 ? body() : dist::with_flight_record(*comm, job.train.folder, body);
+    try {
+      return body();
+    } catch (const Refusal&) {
+      throw;
+    } catch (const ConfigError&) {
+      throw;
+    } catch (const std::exception& error) {
+      record(error.what());
+      throw;
+    } catch (...) {
+      record("an exception that is no std::exception");
+      throw;
+    }
   } catch (const std::exception& error) {
     if (failed) failed(error.what());
     comm->abort(error.what());

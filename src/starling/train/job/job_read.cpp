@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "starling/base/config/nearest.h"
 #include "starling/dist/mesh/mesh_choice.h"
 #include "starling/dist/ps/coded_push.h"
 #include "starling/dist/strategy/servers/server_rule.h"
@@ -67,6 +68,24 @@ ModelJob read_model(const ConfigNode& node) {
   return job;
 }
 
+// Steps as a map or a bare name, which other frameworks take: "[flip, …]" is what to write.
+void expect_steps(const ConfigNode& node) {
+  if (node.is_list() || node.is_null()) return;
+  std::string names;
+  const auto add = [&](const std::string& name) {
+    const std::string near = nearest(name, transform_kinds().names());
+    names += (names.empty() ? "" : ", ") + (near.empty() ? name : near);
+  };
+  if (node.is_map()) {
+    for (const auto& [name, value] : node.as_map()) add(name);
+  } else {
+    add(node.as_string());
+  }
+  node.refuse(
+      fmt::format("a list of transforms, such as [{}] or [{{name: {}, …}}]", names, names.substr(0, names.find(','))),
+      node.is_map() ? "a map" : "'" + node.as_string() + "'");
+}
+
 std::vector<Chosen<TransformStep>> read_steps(const ConfigNode& node, const char* key) {
   const auto list = node.find(key);
   return list ? read_transforms(*list) : std::vector<Chosen<TransformStep>>();
@@ -74,6 +93,9 @@ std::vector<Chosen<TransformStep>> read_steps(const ConfigNode& node, const char
 
 DataJob read_data(const ConfigNode& node) {
   DataJob job;
+  for (const char* key : {"augment", "transforms"}) {
+    if (const auto list = node.is_map() ? node.find(key) : std::nullopt) expect_steps(*list);
+  }
   job.source = choose_with(data::source_kinds(), node, data_section(), &job.load, kDefaultSource);
   job.augment = read_steps(options_of(node), "augment");
   job.transforms = read_steps(options_of(node), "transforms");
@@ -166,6 +188,23 @@ void check_servers(const DistributeJob& job, const ConfigNode& section) {
     place.refuse(fmt::format("no codec inside groups with {}", job.strategy.name), "one");
 }
 
+// Checks that a step waits for some worker. Without a number of workers that is known once their processes have met.
+void check_backups(const DistributeJob& job, const ConfigNode& section) {
+  const nlohmann::json options = job.strategy.json();
+  const ConfigNode node = options_of(section);
+  const bool waits_for_share = options.value("quorum", 0.0) > 0;
+  if (!options.contains("backups") || waits_for_share || (!node.find("workers") && !job.topology)) return;
+  const std::int64_t backups = options.at("backups").get<std::int64_t>();
+  const bool grouped = job.topology && job.topology->worker_groups > 1;
+  const std::int64_t all = grouped ? job.topology->worker_groups : job.workers;
+  if (backups < all) return;
+  const auto given = node.find("backups");
+  (given ? *given : section)
+      .refuse(fmt::format("fewer backups than the {} {}{} of {}, as a step waits for the others", all,
+                          grouped ? "group" : "worker", all == 1 ? "" : "s", job.strategy.name),
+              std::to_string(backups));
+}
+
 // Checks what workers that train by themselves, each with the servers alone, cannot be combined with.
 void check_served(const Job& job, const ConfigNode& section) {
   if (!dist::server_rule(job.distribute.strategy.make())) return;
@@ -194,13 +233,22 @@ dist::MeshChoice mesh_of(const DistributeJob& job) {
   return detail::SettingType<dist::MeshChoice>::read(ConfigNode::parse(mesh.dump(), "mesh"), {});
 }
 
-// The number of workers may follow from the mesh alone.
+// True for a value that a command line gives in place of the file's, as a whole or in part.
+bool replaces_file(const ConfigNode& node) {
+  if (node.where().starts_with("--set ")) return true;
+  if (!node.is_map()) return false;
+  const auto parts = node.as_map();
+  return std::any_of(parts.begin(), parts.end(), [](const auto& part) { return replaces_file(part.second); });
+}
+
+// The number of workers may follow from the mesh alone: from one that is given in place of the file's, whatever number
+// stands there, as the job.yaml of a run has both.
 void check_mesh(DistributeJob& job, const ConfigNode& node) {
   const auto given = node.find("mesh");
   if (!given || mesh_of(job).empty()) return;
   const std::int64_t ranks = mesh_of(job).ranks();
   const auto workers = node.find("workers");
-  if (!workers) job.workers = ranks;
+  if (!workers || (replaces_file(*given) && !replaces_file(*workers))) job.workers = ranks;
   if (ranks != job.workers)
     given->refuse(fmt::format("axes whose sizes multiply to {} workers (or leave workers out)", job.workers),
                   fmt::format("{}", ranks));
@@ -375,6 +423,7 @@ Job read_job(const ConfigNode& top) {
   job.source = top;
   for (const auto& read : readers()) read_placing(top, [&] { read(top, job); });
   check_servers(job.distribute, section(top, "distribute"));
+  check_backups(job.distribute, section(top, "distribute"));
   check_served(job, section(top, "distribute"));
   check_pieces(job, section(top, "distribute"));
   check_codecs(job, section(top, "distribute"));

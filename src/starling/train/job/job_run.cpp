@@ -16,6 +16,7 @@
 #include "starling/tensor/out_of_memory.h"
 #include "starling/train/callbacks/checkpoints.h"
 #include "starling/train/callbacks/ready_made.h"
+#include "starling/train/checkpoint/finite.h"
 #include "starling/train/job/job_codec.h"
 #include "starling/train/job/job_error.h"
 #include "starling/train/job/job_layout.h"
@@ -25,6 +26,7 @@
 #include "starling/train/job/prepared_job.h"
 #include "starling/train/loop/interrupt.h"
 #include "starling/train/loop/trainer.h"
+#include "starling/train/monitor/failure_log.h"
 #include "starling/train/monitor/monitor.h"
 #include "starling/train/ranks/link.h"
 #include "starling/train/ranks/processes.h"
@@ -183,8 +185,9 @@ MonitorContext monitor_context(const Job& job) {
   return context;
 }
 
+// `served`: this is the leader of workers beside parameter servers.
 void add_callbacks(Trainer& trainer, const PreparedJob& prepared, const TrainOptions& options,
-                   std::vector<std::string> notes) {
+                   std::vector<std::string> notes, bool served) {
   const TrainJob& job = prepared.job.train;
   for (const auto& note : prepared.data.splits.notes) notes.push_back(note);
   for (auto& note : procedure_notes(prepared)) notes.push_back(std::move(note));
@@ -204,7 +207,7 @@ void add_callbacks(Trainer& trainer, const PreparedJob& prepared, const TrainOpt
                             .lowest = {}}));
   }
   for (const auto& callback : options.callbacks) trainer.add(callback);
-  if (!options.trace.empty()) trainer.add(trace_steps({.file = options.trace}));
+  if (!options.trace.empty() && !served) trainer.add(trace_steps({.file = options.trace}));  // else workers have steps
   trainer.add(monitor(prepared.job.monitor, monitor_context(prepared.job)));
 }
 
@@ -215,27 +218,18 @@ nlohmann::json about(const Summary& summary) {
 // Adapts the network to the strategy, and rejects combinations that the strategy does not support.
 void fit_strategy(const PreparedJob& prepared, const dist::RankStrategy& strategy) {
   if (prepared.job.distribute.batch_norm == DistributeJob::BatchNorm::global) {
-    check(strategy.global_program(),
-          "[train] expected distribute.batch_norm: local with {}, under which workers know nothing of other rows, got "
-          "global (leave distribute.batch_norm out)",
-          strategy.name());
+    if (!strategy.global_program())
+      refuse_job(prepared.job, "distribute.batch_norm",
+                 fmt::format("[train] expected distribute.batch_norm: local with {}, under which workers know nothing "
+                             "of other rows, got global (leave distribute.batch_norm out)",
+                             strategy.name()));
     nn::use_global_statistics(*prepared.net);
   }
-  check(!prepared.job.train.average || (!strategy.settles_to_evaluate() && !strategy.shows_to_evaluate()),
-        "[train] expected no train.average with {}, under which workers hold different weights, got one "
-        "(leave it out, or take distribute.strategy: allreduce)",
-        strategy.name());
-}
-
-// A layout that does not fit the network is told before the first step, with its place in the job.
-void expect_layout(const PreparedJob& prepared) {
-  try {
-    check_layout(prepared);
-  } catch (const Refusal&) {
-    throw;
-  } catch (const Error& error) {
-    refuse_job(prepared.job, "distribute.layout", error.what());
-  }
+  if (prepared.job.train.average && (strategy.settles_to_evaluate() || strategy.shows_to_evaluate()))
+    refuse_job(prepared.job, "train.average",
+               fmt::format("[train] expected no train.average with {}, under which workers hold different weights, got "
+                           "one (leave it out, or take distribute.strategy: allreduce)",
+                           strategy.name()));
 }
 
 // State that ranks will store in pieces is not made whole before.
@@ -305,8 +299,35 @@ FitResult fit_or_explain(Trainer& trainer, const PreparedJob& prepared) {
 
 namespace {
 
+// Name of a weight or buffer with an infinity or NaN; empty: there is none. Weights in pieces are fetched.
+std::string first_not_finite(const PreparedJob& prepared, const Checkpoint& weights) {
+  const auto finite = [&](const NamedTensor& one) {
+    if (one.tensor.device().kind != DeviceKind::null || !weights.fetch) return all_finite(one.tensor);
+    bool found = true;
+    weights.fetch(one, [&](std::span<const std::byte> bytes) {
+      found = found && all_finite(bytes, one.tensor.dtype());
+      return true;
+    });
+    return found;
+  };
+  for (const NamedTensor& one : weights.tensors) {
+    if (!finite(one)) return one.name;
+  }
+  for (const auto& [name, buffer] : prepared.net->named_buffers()) {
+    if (!finite({name, buffer})) return name;
+  }
+  return "";
+}
+
 // A network that cannot be exported must not make the training fail.
 void export_to(const fs::path& folder, const PreparedJob& prepared, const Checkpoint& weights, TrainResult& result) {
+  if (const std::string bad = first_not_finite(prepared, weights); !bad.empty()) {
+    result.model_error = fmt::format(
+        "[export] expected finite weights, got an infinity or NaN in '{}' (`starling export {}` makes a model of the "
+        "newest checkpoint)",
+        bad, prepared.job.train.folder.string());
+    return;
+  }
   prepared.net->to(kCpu);  // saved models are traced where they are most likely to run
   const auto exported = attempt([&] { export_model(prepared, folder, about(result.summary), weights.fetch).value(); });
   if (exported)
@@ -334,11 +355,13 @@ std::optional<TrainResult> trained_beyond(const Job& job) {
   return result;
 }
 
-TrainResult train_rank(const Job& job, const JobData& data, const TrainOptions& options, const RankSetup& setup) {
+namespace {
+
+TrainResult train_prepared(const PreparedJob& prepared, const TrainOptions& options, const RankSetup& setup) {
+  const Job& job = prepared.job;
   const bool leads = setup.rank() == 0;
-  const PreparedJob prepared = prepare_for(job, data, options, setup);
-  if (leads) expect_folder(job);
   std::vector<std::string> notes = leads ? layout_notes(prepared) : std::vector<std::string>();
+  if (const std::string mesh = leads ? mesh_note(prepared) : ""; !mesh.empty()) notes.insert(notes.begin(), mesh);
   if (setup.step && job.distribute.batch_norm == DistributeJob::BatchNorm::global)
     nn::use_global_statistics(*prepared.net);
   expect_batches(prepared);
@@ -356,7 +379,7 @@ TrainResult train_rank(const Job& job, const JobData& data, const TrainOptions& 
   const bool pauses = options.pause_after > 0 && options.pause_after < job.train.epochs;
   if (pauses) how.stop = [paused, stop = options.stop] { return *paused || (stop && stop()); };
   Trainer trainer(*prepared.net, *optimizer, prepared.objective, std::move(how));
-  add_callbacks(trainer, prepared, options, std::move(notes));
+  add_callbacks(trainer, prepared, options, std::move(notes), setup.pool != nullptr);
   if (pauses) trainer.add(std::make_shared<PauseAfter>(options.pause_after, paused));
   if (setup.stepped) trainer.add(after_step([&](Run& run) { setup.stepped(run.state().step); }));
   trainer.add(saver);
@@ -379,6 +402,27 @@ TrainResult train_rank(const Job& job, const JobData& data, const TrainOptions& 
     if (leads && result.model.empty()) export_to(folder, prepared, weights, result);
   });
   return result;
+}
+
+}  // namespace
+
+// Keeps in the log why a run failed. Refusals and interrupts are no failures of the run.
+TrainResult train_rank(const Job& job, const JobData& data, const TrainOptions& options, const RankSetup& setup) {
+  const PreparedJob prepared = prepare_for(job, data, options, setup);
+  if (setup.rank() != 0) return train_prepared(prepared, options, setup);
+  expect_folder(job);
+  try {
+    return train_prepared(prepared, options, setup);
+  } catch (const Refusal&) {
+    throw;
+  } catch (const ConfigError&) {
+    throw;
+  } catch (const Interrupted&) {
+    throw;
+  } catch (const std::exception& error) {
+    if (job.monitor.jsonl) static_cast<void>(log_failure(job.train.folder, error.what()));
+    throw;
+  }
 }
 
 }  // namespace starling::train

@@ -213,6 +213,12 @@ void run_worker(const Job& job, const WorkerSetup& setup, const std::function<Jo
   }
 }
 
+// The first worker, beside the leader, shows what workers run.
+WatchWork watch_of(const TrainOptions& options) {
+  if (options.explain == nullptr && options.trace.empty()) return {};
+  return watch_work({.explain = options.explain, .trace = {.file = options.trace}});
+}
+
 // Servers that are threads of this process.
 class EmbeddedServers {
  public:
@@ -343,6 +349,7 @@ class ServedProcess {
     std::unique_ptr<WorkerSetup> own;
     try {
       own = std::make_unique<WorkerSetup>(setup(buffers));
+      own->watch = watch_of(options_);
     } catch (const std::exception& error) {
       pool->lose(0, error.what());
     }
@@ -455,6 +462,7 @@ TrainResult train_with_servers(const Job& job, const TrainOptions& options) {
       WorkerSetup setup =
           worker_setup(job, meeting, worker, threads, [&] { return comms[static_cast<std::size_t>(worker)]; });
       if (worker == 0) setup.buffers = buffers;
+      if (worker == 0) setup.watch = watch_of(options);
       setup.make_net = options.make_net;
       run_worker(job, setup, [&] { return data; });
     } catch (const std::exception& error) {

@@ -16,6 +16,7 @@ void train_worker(const Job& job, JobData data, const WorkerSetup& setup) {
   how.buffers = setup.buffers;
   how.workers = setup.workers;
   how.stepped = setup.stepped;
+  how.watch_work = setup.watch;
   how.progress.mode = ProgressMode::off;
   const auto own = static_cast<std::size_t>(setup.line->worker());
   if (own < job.distribute.slow.size()) how.slow = job.distribute.slow[own];

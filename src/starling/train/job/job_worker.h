@@ -8,6 +8,7 @@
 #include "starling/train/job/prepared_job.h"
 #include "starling/train/workers/leader_line.h"
 #include "starling/train/workers/shared_buffers.h"
+#include "starling/train/workers/watch_work.h"
 
 namespace starling::train {
 
@@ -19,6 +20,7 @@ struct WorkerSetup {
   std::shared_ptr<SharedBuffers> buffers{};  // of worker 0; else null
   int threads = 0;
   std::function<void(std::int64_t step)> stepped{};         // may be null
+  WatchWork watch{};                                        // may be null
   std::function<std::shared_ptr<nn::Module>()> make_net{};  // of the program's own; null: the job's model
 };
 

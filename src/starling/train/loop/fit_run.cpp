@@ -12,6 +12,7 @@
 #include "starling/graph/printer.h"
 #include "starling/ops/api/random.h"
 #include "starling/tensor/allocator.h"
+#include "starling/train/loop/bad_input.h"
 #include "starling/train/run/run_checkpoint.h"
 #include "starling/train/run/weights_hash.h"
 
@@ -32,6 +33,22 @@ double seconds_between(SteadyClock::time_point start, SteadyClock::time_point en
 }
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+// Of "'fc.weight'" and of "'fc.weight' and 2 more".
+const char* verb_of(const std::string& gradients) {
+  return gradients.find(" more") == std::string::npos ? "is" : "are";
+}
+
+// "the loss is", "the gradients 'fc.weight' and 2 more are".
+std::string is_or_are(const std::string& what) {
+  const bool gradients = what.starts_with("'");
+  const char* verb = verb_of(what);
+  return fmt::format("{}{} {}",
+                     !gradients                       ? ""
+                     : verb == std::string_view("is") ? "the gradient "
+                                                      : "the gradients ",
+                     what, verb);
+}
 
 RunPlan make_plan(const TrainerOptions& options, const Loader& loader, const RankLink* link,
                   std::vector<std::string> class_names) {
@@ -331,13 +348,18 @@ void FitRun::judge(const std::string& what) {
     check(++skipped_in_a_row_ <= kMostSkipped,
           "[train] expected a step with finite gradients now and then, got {} in a row without, last of {} at step {}",
           kMostSkipped, what, state_.step + 1);
+    if (std::exchange(told_not_finite_, true)) return;
+    note(
+        fmt::format("warning: {} not finite at step {}{}; nothing is updated by that step, and later ones are only "
+                    "counted (skipped in the summary)",
+                    is_or_are(what), state_.step + 1, global_loss() ? bad_input() : ""));
     return;
   }
   if (global_loss()) {
-    const std::string verb = what.find(" more") == std::string::npos ? "is" : "are";
-    throw NotFiniteError(fmt::format("[train] expected finite gradients, got {} that {} not at step {} (epoch {})",
-                                     what, verb, state_.step + 1, state_.position.epoch + 1),
-                         state_.step + 1, state_.step);
+    const std::string data = bad_input();
+    throw NotFiniteError(fmt::format("[train] expected finite gradients, got {} that {} not at step {} (epoch {}){}",
+                                     what, verb_of(what), state_.step + 1, state_.position.epoch + 1, data),
+                         state_.step + 1, state_.step, !data.empty());
   }
   note_.not_finite = StepNote::kGradients;
 }
@@ -347,16 +369,28 @@ void FitRun::add_loss(double loss, double weight) {
   state_.epoch_weight += weight;
   const double before = kLossMemory * shown_weight_;
   shown_weight_ = before + (1 - kLossMemory);
-  shown_loss_ = (before * shown_loss_ + (1 - kLossMemory) * loss) / shown_weight_;
+  const double earlier = before > 0 ? before * shown_loss_ : 0;  // before the first step it may be NaN
+  shown_loss_ = (earlier + (1 - kLossMemory) * loss) / shown_weight_;
   last_loss_ = loss;
   loss_shown_ = true;
 }
 
 void FitRun::check_loss() const {
   if (std::isfinite(report_.loss)) return;
-  throw NotFiniteError(fmt::format("[train] expected a finite loss, got {} at step {} (epoch {})", report_.loss,
-                                   state_.step + 1, state_.position.epoch + 1),
-                       state_.step + 1, state_.step);
+  const std::string data = bad_input();
+  throw NotFiniteError(fmt::format("[train] expected a finite loss, got {} at step {} (epoch {}){}", report_.loss,
+                                   state_.step + 1, state_.position.epoch + 1, data),
+                       state_.step + 1, state_.step, !data.empty());
+}
+
+// Tells where the last batch of the step holds an infinity or NaN itself; empty: it does not. All ranks that share a
+// loss ask together.
+std::string FitRun::bad_input() const {
+  const auto found = first_bad_input(report_.fields);
+  const std::string here = found ? found->text() : "";
+  if (!parts_.link) return here.empty() ? "" : fmt::format(": the batch itself holds one, in {}", here);
+  const dist::Verdict verdict = parts_.link->vote_non_finite(here);
+  return verdict.finite() ? "" : fmt::format(": the batch itself holds one, on {}", verdict.text());
 }
 
 void FitRun::after_step() {

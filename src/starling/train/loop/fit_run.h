@@ -94,6 +94,7 @@ class FitRun final : public Run {
   void hear_all();
   void consume(const std::vector<StepNote>& notes);
   [[noreturn]] void refuse(const StepNote& note, int rank) const;
+  std::string_view hint_to_go_back() const;
   NotFiniteError not_finite_state(const std::string& where, std::int64_t step, std::int64_t finite) const;
   void compare_replicas();
   std::vector<NamedTensor> rank_tensors(Checkpoint& checkpoint, std::vector<dist::ModelSum>& sums);
@@ -125,6 +126,7 @@ class FitRun final : public Run {
   data::DataPosition next_position() const;
   void take(StepPrograms::Result result);
   void check_loss() const;
+  std::string bad_input() const;
   void judge(const std::string& what);
   void after_step();
   void end_epoch(data::DataPosition ended);
@@ -160,7 +162,7 @@ class FitRun final : public Run {
   double last_loss_ = 0;
   bool loss_shown_ = false;
   int skipped_in_a_row_ = 0;                         // steps skipped for non-finite gradients
-  bool told_not_finite_ = false;                     // with a pool: that a worker left out a portion
+  bool told_not_finite_ = false;                     // a step or portion was skipped, and that was told
   double rate_ = 0;                                  // current learning rate
   bool left_out_ = false;                            // the current step is left out after a rollback
   bool resumed_ = false;                             // the run goes on from a checkpoint

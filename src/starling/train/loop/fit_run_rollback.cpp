@@ -10,11 +10,16 @@
 
 namespace starling::train {
 
+// Advice to go back, where that is possible: parameter servers keep no older state.
+std::string_view FitRun::hint_to_go_back() const {
+  return plan_.rolls_back || parts_.pool ? "" : "; train.non_finite: rollback goes back by itself";
+}
+
 NotFiniteError FitRun::not_finite_state(const std::string& where, std::int64_t step, std::int64_t finite) const {
   return {
       fmt::format("[train] expected finite weights and optimizer state, got an infinity or NaN {} at step {} (it was "
                   "finite after step {}{})",
-                  where, step, finite, plan_.rolls_back ? "" : "; train.non_finite: rollback goes back by itself"),
+                  where, step, finite, hint_to_go_back()),
       step, finite};
 }
 

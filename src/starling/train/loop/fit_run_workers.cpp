@@ -44,9 +44,10 @@ void FitRun::let_workers_run() { parts_.pool->allow(running_epoch_ + 2); }
 
 // Value of a worker's portion that is not finite, for messages: "'fc1.weight' on worker 1".
 std::string FitRun::not_finite_value(const PortionStep& sum) const {
-  std::string what = sum.not_finite == StepNote::kLoss ? "a loss" : "a gradient";
+  const bool loss = sum.not_finite == StepNote::kLoss;
+  std::string what = loss ? "a loss" : "a gradient";
   const auto parameters = parts_.net.named_parameters();
-  if (sum.parameter > 0 && sum.parameter <= parameters.size())
+  if (!loss && sum.parameter > 0 && sum.parameter <= parameters.size())
     what = fmt::format("the gradient of '{}'", parameters[sum.parameter - 1].first);
   return fmt::format("{} on {} {}", what, parts_.pool->unit(), sum.bad_worker);
 }
@@ -58,17 +59,20 @@ void FitRun::judge_workers_step(const PortionStep& sum) {
     return;
   }
   const std::string what = not_finite_value(sum);
+  const bool of_data = sum.not_finite == StepNote::kLoss && sum.parameter > 0;
+  const std::string data =
+      of_data ? fmt::format(": the portion itself holds an infinity or NaN, in its field {}", sum.parameter - 1) : "";
   if (parts_.options.non_finite != NonFinite::skip) {
-    throw NotFiniteError(fmt::format("[train] expected {}, got {} that is not at step {} (epoch {})",
+    throw NotFiniteError(fmt::format("[train] expected {}, got {} that is not at step {} (epoch {}){}",
                                      sum.not_finite == StepNote::kLoss ? "a finite loss" : "finite gradients", what,
-                                     state_.step + 1, state_.position.epoch + 1),
-                         state_.step + 1, state_.step);
+                                     state_.step + 1, state_.position.epoch + 1, data),
+                         state_.step + 1, state_.step, of_data);
   }
   if (!std::exchange(told_not_finite_, true))
     note(
-        fmt::format("warning: {} is not finite at step {}: nothing of that portion is pushed; later ones are only "
+        fmt::format("warning: {} is not finite at step {}{}{} nothing of that portion is pushed; later ones are only "
                     "counted (skipped in the summary, not_finite of each worker)",
-                    what, state_.step + 1));
+                    what, state_.step + 1, data, data.empty() ? ":" : ";"));
   skipped_in_a_row_ = sum.weight > 0 ? 0 : skipped_in_a_row_ + 1;
   check(skipped_in_a_row_ <= kMostSkipped,
         "[train] expected a step with finite gradients now and then, got {} in a row without, last with {} at step {}",

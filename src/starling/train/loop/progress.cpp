@@ -88,12 +88,30 @@ std::string progress_line(const ProgressState& state, double rate, const LinePar
   } else {
     fmt::format_to(out, "{} samples", state.sample);  // a stream of unknown length
   }
-  fmt::format_to(out, "  {:.0f}{}/s  ETA {}  loss {:.4g}", rate, parts.unit ? " samples" : "",
-                 format_duration(seconds_left(state, rate)), state.loss);
+  fmt::format_to(out, "  {:.0f}{}/s  ETA {}  loss {}", rate, parts.unit ? " samples" : "",
+                 format_duration(seconds_left(state, rate)),
+                 std::isnan(state.loss) ? "-" : fmt::format("{:.4g}", state.loss));
   for (const auto& metric : state.metrics.first(std::min(parts.metrics, state.metrics.size())))
     fmt::format_to(out, "  {} {:.4g}", metric.name == "loss" ? "eval_loss" : metric.name, metric.value);
   if (parts.lr && state.lr > 0) fmt::format_to(out, "  lr {:.3g}", state.lr);
   return line;
+}
+
+// Every line of a text by itself.
+std::string wrapped_lines(std::string_view text, std::size_t columns) {
+  std::string made;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    made += (at == 0 ? "" : "\n") + wrapped(std::string(text.substr(at, end - at)), columns, 0);
+    at = end + 1;
+  }
+  return made;
+}
+
+// Whole lines, broken between words where a terminal would break them anywhere.
+std::string for_terminal(std::string_view text, const std::ostream& out, std::size_t columns) {
+  const bool terminal = &out == &std::cerr && ::isatty(STDERR_FILENO) == 1;
+  return terminal ? wrapped_lines(text, columns) : std::string(text);
 }
 
 }  // namespace
@@ -205,7 +223,7 @@ void Progress::draw(const ProgressState& state) {
   } else if (options_.mode == ProgressMode::json) {
     *options_.out << format_progress_json(state, rate_) << '\n' << std::flush;
   } else {
-    *options_.out << format_progress(state, rate_, 0) << '\n' << std::flush;
+    *options_.out << for_terminal(format_progress(state, rate_, 0), *options_.out, columns()) << '\n' << std::flush;
   }
 }
 
@@ -227,8 +245,9 @@ void Progress::note(std::string_view text) {
     const nlohmann::json json = {{"note", text}};
     *options_.out << json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n' << std::flush;
   } else {
-    const bool on_terminal = options_.mode == ProgressMode::bar && text.find('\n') == std::string_view::npos;
-    *options_.out << (on_terminal ? wrapped(std::string(text), columns(), 0) : std::string(text)) << '\n' << std::flush;
+    const bool bar = options_.mode == ProgressMode::bar;
+    *options_.out << (bar ? wrapped_lines(text, columns()) : for_terminal(text, *options_.out, columns())) << '\n'
+                  << std::flush;
   }
   line_open_ = false;
 }

@@ -13,14 +13,17 @@ namespace starling::train {
 class NotFiniteError : public Error {
  public:
   // `step` was the first after `finite`, the last step known to be finite, or one behind it. Counted from 1.
-  NotFiniteError(const std::string& message, std::int64_t step, std::int64_t finite)
-      : Error(message), step_(step), finite_(finite) {}
+  // `of_data`: the batch itself held such a value.
+  NotFiniteError(const std::string& message, std::int64_t step, std::int64_t finite, bool of_data = false)
+      : Error(message), step_(step), finite_(finite), of_data_(of_data) {}
   std::int64_t step() const { return step_; }
   std::int64_t finite() const { return finite_; }
+  bool of_data() const { return of_data_; }
 
  private:
   std::int64_t step_;
   std::int64_t finite_;
+  bool of_data_;
 };
 
 // Rollbacks of one fit: how often it went back to the same checkpoint, and which steps are left out since, so that the

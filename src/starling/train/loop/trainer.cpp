@@ -132,8 +132,9 @@ struct Trainer::Parts {
       loader.start = start;
       return std::make_unique<Loader>(data, loader);
     };
-    train::work_for_leader(
-        {net, optimizer, programs, *served, *options.line, options.buffers.get(), options.seed, options.stepped}, make);
+    train::work_for_leader({net, optimizer, programs, *served, *options.line, options.buffers.get(), options.seed,
+                            options.stepped, options.watch_work},
+                           make);
     return {};
   }
 

@@ -25,6 +25,7 @@ namespace starling::train {
 class LeaderLine;
 class SharedBuffers;
 class WorkerPool;
+struct WorkState;
 }  // namespace starling::train
 
 namespace starling {
@@ -62,6 +63,8 @@ struct TrainerOptions {
   std::shared_ptr<train::SharedBuffers> buffers{};   // of the first worker; else null
   int workers = 1;                                   // with a line: all workers of the run
   std::function<void(std::int64_t step)> stepped{};  // with a line: called after every step of this worker
+  // With a line: sees the program that this worker runs, as train::watch_work makes it. May be null.
+  std::function<void(const train::WorkState& work)> watch_work{};
   double slow = 1;                // artificial slow-down factor of this worker, for studies of stragglers
   std::int64_t hash_every = 100;  // steps between comparisons of all ranks' weights; 0: none
   StreamOptions stream{};         // for streamed shards

@@ -21,6 +21,7 @@ inline constexpr const char* kLogName = "log.jsonl";  // in the folder of a run
 //   epoch    epochs done so far, as 2.25
 //   seconds  spent on training, including before resuming
 //   time     seconds since 1970
+// an end has how (done, stopped or failed) and, of a run of a job that failed, why,
 // and numbers by name: loss, lr, samples_per_s, test_accuracy, …. Non-finite numbers are null.
 class JsonLog {
  public:

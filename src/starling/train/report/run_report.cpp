@@ -34,6 +34,7 @@ std::string head(const RunReport& report) {
   std::string body =
       fmt::format("<h1>{}</h1>\n<p class=\"note\"><span class=\"state {}\">{}</span>{}</p>\n", escape_html(report.name),
                   state, state, std::isfinite(run.started) ? ", began " + moment_text(run.started) : "");
+  if (!run.failure.empty()) body += fmt::format("<p class=\"note\">failed: {}</p>\n", escape_html(run.failure));
   body += "<div class=\"cards\">\n";
   for (const auto& [name, value] : run.metrics) body += card(number(value), name);
   body += card(number(run.loss), "loss") + card(number(run.epochs), "epochs") + card(number(run.steps), "steps");

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -29,7 +30,10 @@ struct RunState {
   Owed owed = Owed::nothing;
 
   void begin_epoch() { epoch_loss = epoch_weight = 0; }
-  double mean_loss() const { return epoch_weight > 0 ? epoch_loss / epoch_weight : 0; }
+  // NaN where there is none: no step of the epoch was made, or all of them were skipped.
+  double mean_loss() const {
+    return epoch_weight > 0 ? epoch_loss / epoch_weight : std::numeric_limits<double>::quiet_NaN();
+  }
   double samples_per_s() const { return seconds > 0 ? static_cast<double>(samples) / seconds : 0; }
   double wait_share() const { return seconds > 0 ? wait_seconds / seconds : 0; }
 };

@@ -148,6 +148,7 @@ void add_log(RunRecord& record, double summary_began) {
   if (number(last, "time", NAN) < summary_began) return;
   const bool ended = text(last, "event") == "end";
   record.state = ended ? end_of(last) : RunEnd::interrupted;
+  if (record.state == RunEnd::failed) record.failure = text(last, "why");
   record.started = number(events->front(), "time", NAN);
   record.ended = number(last, "time", NAN);
   record.steps = number(last, "step", NAN);
@@ -208,7 +209,10 @@ RunRecord read_run(const fs::path& folder) {
   } catch (const json::exception& error) {  // an odd file of one run must not keep the others from being read
     tell(record, fmt::format("{}: expected the files of a run, got: {}", folder.string(), error.what()));
   }
-  if (RunLock::held_by_other(folder)) record.state = RunEnd::running;
+  if (RunLock::held_by_other(folder)) {
+    record.state = RunEnd::running;
+    record.failure.clear();
+  }
   return record;
 }
 

@@ -30,6 +30,7 @@ struct RunRecord {
   double seconds = 0;     // spent on training, including before resuming
   double started = 0;     // seconds since 1970
   double ended = 0;       // time of the last event
+  std::string failure{};  // why a failed run ended, as its log tells; empty: not told
   std::string problem{};  // file that could not be read, and why; empty: none
 };
 

@@ -17,6 +17,8 @@ namespace {
 using nlohmann::json;
 using Kind = RunColumn::Kind;
 
+constexpr double kLongNumber = 1e8;  // from here on numbers are shown as 1.234e+08
+
 json number_or_null(double value) { return std::isfinite(value) ? json(value) : json(); }
 
 json whole_or_null(double value) { return std::isfinite(value) ? json(static_cast<std::int64_t>(value)) : json(); }
@@ -44,6 +46,7 @@ Values values_of(const RunRecord& run, const std::filesystem::path& root) {
   values.all["seconds"] = number_or_null(run.seconds);
   values.all["started"] = number_or_null(run.started);
   values.all["ended"] = number_or_null(run.ended);
+  if (!run.failure.empty()) values.all["failure"] = run.failure;
   return values;
 }
 
@@ -83,7 +86,9 @@ std::vector<std::string> known_names(const std::vector<Values>& runs) {
   return {names.begin(), names.end()};
 }
 
-std::vector<RunColumn> columns_of(const std::vector<RunRecord>& runs, const std::vector<std::string>& settings) {
+// `with_failures`: also why runs failed, which are long texts.
+std::vector<RunColumn> columns_of(const std::vector<RunRecord>& runs, const std::vector<std::string>& settings,
+                                  bool with_failures) {
   std::vector<RunColumn> columns{{"run"}, {"state"}};
   for (const auto& path : settings) columns.push_back({path});
   columns.push_back({"epochs", Kind::number});
@@ -97,6 +102,8 @@ std::vector<RunColumn> columns_of(const std::vector<RunRecord>& runs, const std:
   columns.push_back({"samples_per_s", Kind::number});
   columns.push_back({"seconds", Kind::duration});
   columns.push_back({"started", Kind::moment});
+  const bool failed = std::any_of(runs.begin(), runs.end(), [](const auto& run) { return !run.failure.empty(); });
+  if (failed && with_failures) columns.push_back({"failure"});
   return columns;
 }
 
@@ -114,7 +121,8 @@ std::string shown(const json& value, Kind kind) {
   if (value.is_number_float()) {
     const double number = value.get<double>();
     if (kind != Kind::number) return fmt::format("{}", number);
-    return std::abs(number) < 1000 ? fmt::format("{:.4g}", number) : fmt::format("{:.0f}", number);
+    const bool whole = std::abs(number) >= 1000 && std::abs(number) < kLongNumber;
+    return whole ? fmt::format("{:.0f}", number) : fmt::format("{:.4g}", number);
   }
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
@@ -173,7 +181,10 @@ RunTable make_run_table(const std::vector<RunRecord>& runs, const std::filesyste
       table.of_some = std::move(found.of_some);
     }
   }
-  table.columns = columns_of(kept, settings);
+  table.columns = columns_of(kept, settings, options.all_settings);
+  for (const auto& run : kept) {
+    if (!run.failure.empty()) table.failures.emplace_back(name_of(run, root), run.failure);
+  }
   const auto cell = [](const Values& run, const std::string& name) {
     const auto at = run.all.find(name);
     return at == run.all.end() ? json() : at->second;

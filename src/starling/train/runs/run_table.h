@@ -11,7 +11,7 @@ namespace starling::train {
 
 struct RunTableOptions {
   std::vector<std::string> settings{};  // paths to show; empty: those in which the runs differ
-  bool all_settings = false;            // also those that only some runs have, with one value
+  bool all_settings = false;            // also those that only some runs have, with one value, and why runs failed
   std::vector<std::string> filters{};   // "lr>0.01", "state=finished", "model.name!=mlp*": rows for which all hold
   std::string sort{};                   // column; empty: by the run's name
   bool descending = false;
@@ -29,6 +29,7 @@ struct RunTable {
   std::vector<RunColumn> columns{};
   std::vector<std::vector<nlohmann::json>> rows{};  // null: not known
   std::vector<std::string> of_some{};  // settings that only some runs have, with one value: not shown unless asked for
+  std::vector<std::pair<std::string, std::string>> failures{};  // of runs that failed: name and reason
 };
 
 // Names are those of `columns` and of all settings; a part behind the last dot or the first underscore is enough where

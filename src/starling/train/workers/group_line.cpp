@@ -93,7 +93,7 @@ PortionAnswer::Kind GroupLine::why() {
   return reason;
 }
 
-// Sums over the members, and one of the parameters that they name; times and bytes are this member's.
+// Sums over the members, and one of the parameters or fields that they name; times and bytes are this member's.
 PortionNote GroupLine::whole(const PortionNote& note) {
   const auto bad = [&](std::uint32_t what) { return note.not_finite == what ? 1.0 : 0.0; };
   double sums[] = {note.loss,
@@ -112,8 +112,8 @@ PortionNote GroupLine::whole(const PortionNote& note) {
   all.stats.left_out = static_cast<std::int64_t>(sums[4]);
   all.not_finite = sums[5] > 0 ? StepNote::kLoss : sums[6] > 0 ? StepNote::kGradients : 0;
   all.parameter = 0;
-  if (all.not_finite == StepNote::kGradients) {
-    double parameter = note.parameter;
+  if (all.not_finite != 0) {
+    double parameter = note.not_finite == all.not_finite ? note.parameter : 0;
     options_.tells->all_reduce(&parameter, &parameter, 1, DType::f64, ReduceOp::max, {.name = "group.parameter"})
         .wait();
     all.parameter = static_cast<std::uint32_t>(parameter);

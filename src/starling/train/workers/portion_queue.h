@@ -41,7 +41,9 @@ struct PortionNote {
   std::int64_t rows = 0;         // rows that were computed
   std::int64_t clock = 0;        // steps of this worker, with this one
   std::uint32_t not_finite = 0;  // StepNote::kLoss or kGradients: there was no update
-  std::uint32_t parameter = 0;   // with kGradients: number of the first one's parameter, from 1 on; 0: not told
+  // With kGradients number of the first one's parameter; with kLoss, of the field in which the portion's data has an
+  // infinity or NaN itself. From 1 on; 0: not told.
+  std::uint32_t parameter = 0;
   RankStats stats{};
 };
 

@@ -5,6 +5,7 @@
 
 #include "starling/base/clock.h"
 #include "starling/ops/api/random.h"
+#include "starling/train/loop/bad_input.h"
 
 namespace starling::train {
 namespace {
@@ -77,10 +78,12 @@ class WorkerLoop {
     was_idle_ = false;
     if (lr != parts_.optimizer.lr()) parts_.optimizer.set_lr(lr);
     parts_.strategy.take_fields({batch.fields.data(), batch.fields.size()});
+    watch(false);
     parts_.programs.begin({}, clock_);
     parts_.programs.add(batch);
     const StepPrograms::Result result = parts_.programs.end();
     ++clock_;
+    ++portions_;
     if (parts_.buffers) parts_.buffers->show(buffers_);
     if (shows_) parts_.line.show(buffers_);
     tell(batch, result);
@@ -96,11 +99,18 @@ class WorkerLoop {
     const bool finite = std::isfinite(result.loss);
     if (!finite) note.not_finite = StepNote::kLoss;
     if (finite && result.skipped) note.not_finite = StepNote::kGradients;
+    if (note.not_finite == StepNote::kLoss) note.parameter = bad_field(batch);
     if (note.not_finite == StepNote::kGradients) note.parameter = number_of(result.non_finite);
     if (note.not_finite == 0) note.weight = result.weight;
     if (note.not_finite == 0) note.loss = result.loss * result.weight;
     notes_.push_back(parts_.line.whole(note));
     acknowledge();
+  }
+
+  // Number of the field with an infinity or NaN, from 1 on; 0: all are finite.
+  static std::uint32_t bad_field(const Batch& batch) {
+    const auto found = first_bad_input({batch.fields.data(), batch.fields.size()});
+    return found ? static_cast<std::uint32_t>(found->field + 1) : 0;
   }
 
   // Number of the parameter with this name in quotes, from 1 on; 0: this worker has none.
@@ -131,7 +141,12 @@ class WorkerLoop {
     }
   }
 
+  void watch(bool ended) {
+    if (parts_.watch) parts_.watch({.program = parts_.programs.main_program(), .portions = portions_, .ended = ended});
+  }
+
   void leave() {
+    watch(true);
     nlohmann::json counters = nlohmann::json::object();
     for (const auto& [name, value] : parts_.strategy.counters()) counters[name] = value;
     parts_.line.leave(counters.dump());
@@ -142,6 +157,7 @@ class WorkerLoop {
   RankStats stats_{};
   std::vector<PortionNote> notes_;  // of portions that the leader has not been told of
   std::int64_t clock_ = 0;          // steps of this worker
+  std::int64_t portions_ = 0;       // that it has done
   bool was_idle_ = false;
   bool shows_ = false;  // the leader reads this worker's running statistics
 };

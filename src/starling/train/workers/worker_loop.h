@@ -8,6 +8,7 @@
 #include "starling/train/loop/step_programs.h"
 #include "starling/train/workers/leader_line.h"
 #include "starling/train/workers/shared_buffers.h"
+#include "starling/train/workers/watch_work.h"
 
 namespace starling::train {
 
@@ -21,6 +22,7 @@ struct WorkerParts {
   SharedBuffers* buffers = nullptr;  // of worker 0, where the leader reads them; else null
   std::int64_t seed = 1;
   std::function<void(std::int64_t step)> stepped{};  // may be null
+  WatchWork watch{};                                 // may be null
 };
 
 // Trains on the portions that the leader hands out until it ends the run. `make`: the worker's loader from this

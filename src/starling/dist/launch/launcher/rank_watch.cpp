@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <thread>
@@ -64,6 +66,16 @@ std::vector<std::string> whole_environment(std::map<std::string, std::string> va
   return whole;
 }
 
+// Columns that the lines of a rank have on the terminal that shows them, behind "[3] "; 0: they are shown on none, or
+// the user has said how many there are.
+int columns_of(const RankSlot& slot, const LaunchOptions& options) {
+  constexpr int kLeast = 20;
+  winsize size{};
+  if (::getenv("COLUMNS") != nullptr || ::ioctl(options.output, TIOCGWINSZ, &size) != 0) return 0;
+  const int prefix = options.prefix ? static_cast<int>(fmt::formatted_size("[{}] ", slot.rank)) : 0;
+  return size.ws_col > prefix + kLeast ? size.ws_col - prefix : 0;
+}
+
 // Exit of a rank; the remote shell reports signals as exit codes.
 Exit exit_of(const Child& child, const RankSlot& slot) {
   const Exit exit = *child.exit();
@@ -105,6 +117,7 @@ void RankWatch::start(const StoreServer& server, const StartNotice& notice) {
       child.argv = remote_command(options_.ssh, slot.host);
       child.environment = own_environment();
     } else {
+      if (const int columns = columns_of(slot, options_); columns > 0) variables["COLUMNS"] = std::to_string(columns);
       child.environment = whole_environment(std::move(variables), slot.local_world);
     }
     ranks_.push_back({slot, Child(child), OutputForwarder(output_, slot.rank, !options_.prefix),

@@ -8,6 +8,7 @@
 #include "starling/graph/passes/partition/partitioner.h"
 #include "starling/graph/passes/partition/rounds.h"
 #include "starling/ops/def/attrs/comm.h"
+#include "starling/ops/def/registry.h"
 #include "starling/ops/def/sharding/halo.h"
 #include "starling/ops/def/sharding/resplit.h"
 #include "starling/tensor/bytes.h"
@@ -231,6 +232,17 @@ void expect_whole_heads(const PlannedStep& step, const StatePlan& plan) {
           axis, plan.mesh().size(axis), heads, scope.empty() ? "the network" : scope);
 }
 
+namespace {
+
+// True for what a layer makes of a picture, such as a convolution or a pool; elementwise ops and views beside it save
+// nobody work.
+bool is_of_pictures(const PlannedValue& value) {
+  const OpDef& op = find_op(value.op);
+  return value.whole.shape.rank() >= 4 && !op.elementwise() && !op.view;
+}
+
+}  // namespace
+
 void expect_some_split(const PlannedStep& step, const StatePlan& plan, const LayoutChoice& layout,
                        const std::vector<Tensor>& parameters) {
   for (const MeshAxis& axis : plan.mesh().axes()) {
@@ -238,15 +250,17 @@ void expect_some_split(const PlannedStep& step, const StatePlan& plan, const Lay
     if (axis.name == kDataAxis || axis.size == 1 || !plan.has_rules_along(axis.name)) continue;
     const auto is_along = [&](const AxisCut& cut) { return cut.axis == axis.name; };
     const auto splits = [&](const AxisCuts& cuts) { return std::any_of(cuts.begin(), cuts.end(), is_along); };
-    const bool pictures =
-        plan.splits_pictures(axis.name) && std::any_of(step.values.begin(), step.values.end(),
-                                                       [&](const PlannedValue& one) { return splits(one.layouts); });
+    const bool pictures = plan.splits_pictures(axis.name) &&
+                          std::any_of(step.values.begin(), step.values.end(), [&](const PlannedValue& one) {
+                            return is_of_pictures(one) && splits(one.layouts);
+                          });
     const bool weights = std::any_of(parameters.begin(), parameters.end(), [&](const Tensor& parameter) {
       return splits(plan.cuts(parameter, StatePlan::kWeights));
     });
     check(pictures || weights,
-          "[layout] expected parameters or pictures that {} splits along {}: {}, got a network of which it leaves "
-          "everything whole, so that these {} workers would compute the same",
+          "[layout] expected parameters, or convolutions or pools of pictures, that {} splits along {}: {}, got a "
+          "network "
+          "of which it leaves everything whole, so that these {} workers would compute the same",
           layout.preset.empty() ? "the layout" : layout.preset, axis.name, axis.size, axis.size);
   }
 }

@@ -64,8 +64,8 @@ RankPart rank_part(const graph::Graph& traced, const StatePlan& plan, int rank);
 // Throws Error if the plan splits heads of attention that do not divide by the ranks: then they would be gathered.
 void expect_whole_heads(const PlannedStep& step, const StatePlan& plan);
 
-// Throws Error if the layout leaves all parameters and all pictures whole along an axis beside `data` that it is meant
-// for: workers along it would compute the same.
+// Throws Error if the layout leaves all parameters, and all that layers make of pictures, whole along an axis beside
+// `data` that it is meant for: workers along it would compute the same.
 void expect_some_split(const PlannedStep& step, const StatePlan& plan, const LayoutChoice& layout,
                        const std::vector<Tensor>& parameters);
 
