@@ -1,3 +1,4 @@
+#include "starling/kernels/gpu_facts.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/kernels/storable.h"
 #include "starling/kernels/widen.h"
@@ -7,6 +8,8 @@ namespace starling::kernels {
 void register_device_kernels(KernelTable&) {}
 
 Planned plan_converted(std::span<const ArgDesc>, std::span<const ArgDesc>, PlanFn) { return {}; }
+
+GpuFacts gpu_facts() { return {}; }
 
 const Storable* find_storable(const OpDef&, DeviceKind) { return nullptr; }
 
