@@ -6,6 +6,7 @@
 #include "starling/kernels/resources.h"
 #include "starling/tensor/allocator.h"
 #include "starling/tensor/device_memory.h"
+#include "starling/tensor/memory_label.h"
 
 namespace starling::runtime {
 namespace {
@@ -22,6 +23,7 @@ BoundProgram::BoundProgram(std::shared_ptr<const Executable> executable, const C
                            const InstanceOptions& options)
     : executable_(std::move(executable)), options_(options), lanes_(static_cast<std::size_t>(executable_->lanes())) {
   const Executable& exe = *executable_;
+  const MemoryLabel label("a program's values");
   arena_ = make_arena(exe.device(), exe.arena_bytes(), options_.arena_allocator);
   variables_ = container.bind(exe.graph());
   check_variables();
