@@ -2,6 +2,7 @@
 
 #include "cuda/cuda_testing.h"
 #include "starling/starling.h"
+#include "starling/tensor/out_of_memory.h"
 #include "starling/train/loop/autocast.h"
 #include "starling/training.h"
 #include "starling/zoo/zoo.h"
@@ -128,14 +129,52 @@ TEST_P(CudaNets, BeginInBf16AsOnTheCpuAndLearn) {
 INSTANTIATE_TEST_SUITE_P(Of, CudaNets, ::testing::Values("googlenet", "mobilenet_v2", "vgg11_bn", "resnet50"),
                          [](const auto& info) { return std::string(info.param); });
 
-// A program with an op that has no kernel there is refused when it is compiled, by the op's name.
-TEST_F(OnGpu, AnOpWithoutAKernelIsNamedWhenItIsCompiled) {
-  auto f = compile([](const Tensor& x) { return svd(x).u; });
+// Weights after a few steps, made twice from the same seed.
+class CudaRepeats : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(CudaRepeats, TwoRunsHaveTheSameBits) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU here";
+  for (const Precision precision : {Precision::f32, Precision::bf16}) {
+    std::vector<std::vector<double>> losses, weights;
+    for (int run = 0; run < 2; ++run) {
+      Trained trained(GetParam(), "sgd", kGpu, precision);
+      losses.push_back(trained.losses(5));
+      weights.emplace_back();
+      for (const Tensor& parameter : trained.net->parameters()) {
+        const auto values = parameter.to_vector();
+        weights.back().insert(weights.back().end(), values.begin(), values.end());
+      }
+      default_generator().to(kCpu);
+    }
+    EXPECT_EQ(losses[0], losses[1]) << to_string(precision);
+    EXPECT_TRUE(weights[0] == weights[1]) << "weights differ in " << to_string(precision);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, CudaRepeats,
+                         ::testing::Values("lenet", "alexnet_owt", "resnet18", "resnet50", "gpt", "lstm"),
+                         [](const auto& info) { return std::string(info.param); });
+
+// Between two spans of steps more is asked for than any GPU has.
+TEST_F(OnGpu, TrainingGoesOnAfterMemoryRanOut) {
+  Trained undisturbed("lenet", "sgd", kGpu);
+  default_generator().to(kCpu);  // where both nets draw their weights
+  Trained disturbed("lenet", "sgd", kGpu);
+  const auto want = undisturbed.losses(3), later = undisturbed.losses(3);
+  EXPECT_EQ(disturbed.losses(3), want);
+  EXPECT_THROW(empty({std::int64_t{1} << 40}, DType::f32, kGpu), OutOfMemory);
+  EXPECT_EQ(disturbed.losses(3), later);
+  default_generator().to(kCpu);
+}
+
+// A program with a call that no kernel takes is refused when it is compiled, by the op's name.
+TEST_F(OnGpu, ACallWithoutAKernelIsNamedWhenItIsCompiled) {
+  auto f = compile([](const Tensor& x) { return matmul(x, x); });
   try {
-    f(to(normal({3, 3}), kGpu));
+    f(zeros({3, 3}, DType::i64, kGpu));
     FAIL() << "it ran";
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("[svd] expected a kernel"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("[matmul] expected a kernel"), std::string::npos) << error.what();
   }
 }
 

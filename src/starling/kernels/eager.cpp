@@ -12,10 +12,13 @@
 #include "starling/base/thread/thread_context.h"
 #include "starling/kernels/cpu/simd/copy.h"
 #include "starling/kernels/kernel_table.h"
+#include "starling/kernels/on_host.h"
 #include "starling/ops/api/device_scope.h"
 #include "starling/ops/def/apply.h"
+#include "starling/ops/def/registry.h"
 #include "starling/ops/def/scopes/comm_world.h"
 #include "starling/tensor/allocator.h"
+#include "starling/tensor/memory_label.h"
 
 namespace starling::kernels {
 namespace {
@@ -135,11 +138,11 @@ class PlanCache {
   // Result shapes that depend on values: they are determined anew in every call.
   static std::unique_ptr<Entry> measured(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs,
                                          Device device, int threads) {
-    check(device.kind == DeviceKind::cpu, "[{}] expected operands on the CPU, got {}", op.name, to_string(device));
+    check(device.kind != DeviceKind::null, "[{}] expected operands with values, got {}", op.name, to_string(device));
     const Types types = types_of(inputs);
     infer(op, {types.data(), types.size()}, attrs);
     TensorList dense_inputs;
-    for (const auto& input : inputs) dense_inputs.push_back(densify(input));
+    for (const auto& input : inputs) dense_inputs.push_back(to(densify(input), kCpu));
     return make(op, inputs, attrs, device, threads, op.measure({dense_inputs.data(), dense_inputs.size()}, attrs));
   }
 
@@ -157,8 +160,8 @@ class PlanCache {
     if (entry->view || device.kind == DeviceKind::null) return entry;
     SmallVector<ArgDesc, 4> out;
     for (const auto& type : entry->out) out.push_back(dense(type));
-    entry->planned = plan_kernel(op, device.kind, attrs, {entry->in.data(), entry->in.size()}, {out.data(), out.size()},
-                                 {.threads = threads, .reference_only = reference_only()});
+    entry->planned = plan_eager(op, device.kind, attrs, {entry->in.data(), entry->in.size()}, {out.data(), out.size()},
+                                {.threads = threads, .reference_only = reference_only()});
     return entry;
   }
 
@@ -248,6 +251,7 @@ class Eager final : public Interpreter {
     const Entry& entry = plan_cache().get(op, inputs, attrs);
     if (entry.view) return {view_of(inputs[0], entry.view->shape, entry.view->strides, entry.view->offset)};
     TensorList outputs;
+    const MemoryLabel label(op.name.c_str());
     for (const auto& type : entry.out) outputs.push_back(empty(type.shape, type.dtype, entry.device));
     if (entry.planned.plan) run(entry, inputs, {outputs.data(), outputs.size()});
     return outputs;
@@ -296,13 +300,26 @@ class Eager final : public Interpreter {
   }
 };
 
+void densify_on_device(const Tensor& tensor, const Tensor& out) {
+  static const OpDef& copy = find_op("identity");
+  const ArgDesc from{tensor.dtype(), tensor.shape(), tensor.strides()}, to = dense(out.type());
+  const Planned planned = plan_kernel(copy, tensor.device().kind, op::NoAttrs{}, {&from, 1}, {&to, 1}, {});
+  const Scratch scratch(tensor.device(), planned.plan->scratch_bytes);
+  RunContext context;
+  void* const in = address_of(copy, tensor);
+  void* const result = out.raw();
+  planned.plan->run({&in, &result, scratch.data(), context});
+}
+
 }  // namespace
 
 Tensor densify(const Tensor& tensor) {
   if (tensor.contiguous()) return tensor;
-  check(tensor.device().kind == DeviceKind::cpu, "[densify] expected a dense tensor on {}, got strides {}",
-        to_string(tensor.device()), to_string(tensor.strides()));
   Tensor out = empty(tensor.shape(), tensor.dtype(), tensor.device());
+  if (tensor.device().kind != DeviceKind::cpu) {
+    densify_on_device(tensor, out);
+    return out;
+  }
   const Shape dense_strides = contiguous_strides(out.shape());
   copy_strided({{tensor.shape().begin(), tensor.shape().end()},
                 tensor.raw(),

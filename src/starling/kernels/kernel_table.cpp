@@ -2,6 +2,7 @@
 
 #include "starling/base/error.h"
 #include "starling/kernels/cpu/simd/target_choice.h"
+#include "starling/kernels/on_host.h"
 #include "starling/kernels/widen.h"
 #include "starling/ops/def/registry.h"
 
@@ -69,10 +70,8 @@ std::string describe(std::span<const ArgDesc> args) {
   return text;
 }
 
-}  // namespace
-
-Planned plan_kernel(const OpDef& op, DeviceKind device, const Attrs& attrs, std::span<const ArgDesc> in,
-                    std::span<const ArgDesc> out, const PlanOptions& options) {
+Planned find_plan(const OpDef& op, DeviceKind device, const Attrs& attrs, std::span<const ArgDesc> in,
+                  std::span<const ArgDesc> out, const PlanOptions& options) {
   // The null device has no memory: whole programs are planned on it, and running them does nothing.
   if (device == DeviceKind::null) return {make_plan([](const Launch&) {}), "null", std::vector<bool>(in.size(), false)};
   using Which = bool (*)(const Kernel&);
@@ -98,7 +97,26 @@ Planned plan_kernel(const OpDef& op, DeviceKind device, const Attrs& attrs, std:
       planned = plan_widened(in, out, inner);
     if (planned.plan) return planned;
   }
+  return {};
+}
+
+Planned or_refuse(Planned planned, const OpDef& op, DeviceKind device, std::span<const ArgDesc> in) {
+  if (planned.plan) return planned;
   fail("[{}] expected a kernel for {}({}) on {}, got none", op.name, op.name, describe(in), name(device));
+}
+
+}  // namespace
+
+Planned plan_kernel(const OpDef& op, DeviceKind device, const Attrs& attrs, std::span<const ArgDesc> in,
+                    std::span<const ArgDesc> out, const PlanOptions& options) {
+  return or_refuse(find_plan(op, device, attrs, in, out, options), op, device, in);
+}
+
+Planned plan_eager(const OpDef& op, DeviceKind device, const Attrs& attrs, std::span<const ArgDesc> in,
+                   std::span<const ArgDesc> out, const PlanOptions& options) {
+  Planned planned = find_plan(op, device, attrs, in, out, options);
+  if (!planned.plan && device == DeviceKind::cuda) planned = plan_on_host(op, attrs, in, out, options.threads);
+  return or_refuse(std::move(planned), op, device, in);
 }
 
 }  // namespace starling::kernels

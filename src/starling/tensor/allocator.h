@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "starling/tensor/device.h"
 
@@ -15,6 +17,14 @@ struct AllocatorStats {
   std::int64_t system_allocations = 0;  // requests passed on to the system
 };
 
+// Memory in use that one op, or something else that allocates, holds in one scope.
+struct MemoryHolder {
+  std::string what;   // MemoryLabel: an op, "a program", …
+  std::string scope;  // "net/fc1"; empty at the top
+  std::int64_t bytes = 0;
+  std::int64_t blocks = 0;
+};
+
 // Caching allocator: keeps freed blocks by size class and reuses them. Thread-safe.
 class Allocator {
  public:
@@ -22,8 +32,11 @@ class Allocator {
   virtual void* allocate(std::size_t bytes) = 0;  // 64-byte aligned; throws when the cap or memory is exhausted
   virtual void deallocate(void* data, std::size_t bytes) = 0;
   virtual AllocatorStats stats() const = 0;
+  virtual std::vector<MemoryHolder> holders() const {
+    return {};
+  }  // largest first; of blocks of 64 KiB or more on GPUs
   virtual void reset_peak() = 0;
-  virtual void set_cap(std::int64_t bytes) = 0;  // 0: no cap
+  virtual void set_cap(std::int64_t bytes) = 0;  // 0: no cap; on GPUs at first that of STARLING_GPU_MEMORY_MB
   virtual void release_cached() = 0;
 };
 

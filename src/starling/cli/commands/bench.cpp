@@ -19,6 +19,7 @@
 #include "starling/graph/pass.h"
 #include "starling/graph/printer.h"
 #include "starling/tensor/allocator.h"
+#include "starling/train/loop/precision.h"
 #include "starling/zoo/zoo.h"
 
 namespace starling::cli {
@@ -201,9 +202,15 @@ void check_ranks(const BenchArguments& options, const BenchRanks& ranks) {
         "ranks");
 }
 
+runtime::Peak measured_peak(const BenchArguments& options, const BenchNet& net, DType dtype) {
+  if (net.device().kind == DeviceKind::cpu) return runtime::measure_peak(dtype, num_threads());
+  const Precision precision = parse_precision(options.precision);
+  return runtime::measure_device_peak(net.device(), precision == Precision::f32   ? dtype
+                                                    : precision == Precision::f16 ? DType::f16
+                                                                                  : DType::bf16);
+}
+
 void print_profile(const BenchArguments& options, BenchNet& net, BenchRanks& ranks) {
-  if (net.device().kind != DeviceKind::cpu)
-    throw UsageError("[bench] expected --device cpu with --profile, --trace and --memory, got " + options.device);
   const std::int64_t steps = steps_in(options.seconds, net, ranks);
   Profiler profiler(1 << 20);
   const auto began = Profiler::Clock::now();
@@ -211,9 +218,8 @@ void print_profile(const BenchArguments& options, BenchNet& net, BenchRanks& ran
   for (std::int64_t i = 0; i < steps; ++i) net.step();
   net.compiled().set_profiler(nullptr);
   if (options.profile && ranks.leads()) {
-    const runtime::Peak peak = options.peak.empty()
-                                   ? runtime::measure_peak(profiler.programs().front()->dtype, num_threads())
-                                   : runtime::Peak{options.peak[0] * 1e9, options.peak[1] * 1e9};
+    const runtime::Peak peak = options.peak.empty() ? measured_peak(options, net, profiler.programs().front()->dtype)
+                                                    : runtime::Peak{options.peak[0] * 1e9, options.peak[1] * 1e9};
     fmt::print("{} {} steps of {}, {} threads\n{}", steps, options.phase, options.net, num_threads(),
                profiler.table(peak));
   }

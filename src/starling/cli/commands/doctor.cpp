@@ -15,11 +15,10 @@
 #include "starling/data/formats/hdf5.h"
 #include "starling/data/formats/image.h"
 #include "starling/dist/comm/backend.h"
-#include "starling/dist/comm/gpu/nccl_comm.h"
+#include "starling/dist/comm/gpu/nccl_version.h"
 #include "starling/dist/ps/wire.h"
-#include "starling/kernels/kernel_table.h"
+#include "starling/kernels/gpu_facts.h"
 #include "starling/ops/def/registry.h"
-#include "starling/tensor/device_memory.h"
 #include "starling/train/checkpoint/environment.h"
 #include "starling/train/monitor/event_writer.h"
 
@@ -45,23 +44,12 @@ std::string best_target() {
   return hwy::TargetName(supported & -supported);  // the lowest bit is the best one
 }
 
-bool built_with_cuda() {
-  for (const OpDef* op : op_registry().sorted()) {
-    if (!kernels::kernel_table().find(*op, DeviceKind::cuda).empty()) return true;
-  }
-  return false;
-}
-
 void line(std::string_view what, const std::string& found) { fmt::print("{:<12} {}\n", what, found); }
 
 void tell_cuda() {
-  if (!built_with_cuda()) {
-    line("CUDA", "not built in (needs the CUDA toolkit: cmake --preset cuda)");
-  } else if (cuda_device_count() == 0) {
-    line("CUDA", "built in, no GPU found (is the driver installed? nvidia-smi shows it)");
-  } else {
-    line("CUDA", fmt::format("built in, {} GPU(s), {}", cuda_device_count(), dist::has_nccl() ? "NCCL" : "no NCCL"));
-  }
+  kernels::GpuFacts facts = kernels::gpu_facts();
+  facts.nccl = dist::nccl_version();
+  for (const auto& [what, found] : kernels::gpu_report(facts)) line(what, found);
 }
 
 void tell_tensorboard() {

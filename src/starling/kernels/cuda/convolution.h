@@ -31,6 +31,9 @@ class Convolution {
 // process; null if cuDNN is absent or takes none. Thread-safe.
 std::shared_ptr<const Convolution> cudnn_convolution(ConvPass pass, const device::Conv& conv, ConvStorage storage);
 
+// Version of cuDNN, major · 10000 + minor · 100 + patch; -1 in builds without it.
+int cudnn_version();
+
 // The same sizes for device code; false if one exceeds an int.
 bool device_conv(const ConvGeometry& geometry, device::Conv& conv);
 

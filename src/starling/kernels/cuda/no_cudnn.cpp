@@ -4,4 +4,6 @@ namespace starling::cuda {
 
 std::shared_ptr<const Convolution> cudnn_convolution(ConvPass, const device::Conv&, ConvStorage) { return nullptr; }
 
+int cudnn_version() { return -1; }
+
 }  // namespace starling::cuda

@@ -4,7 +4,9 @@
 #include <limits>
 #include <memory>
 
+#include "starling/tensor/allocator.h"
 #include "starling/tensor/cuda/cuda_error.h"
+#include "starling/tensor/memory_label.h"
 
 namespace starling::cuda {
 namespace {
@@ -74,13 +76,17 @@ float time_on_device(FunctionRef<void(cudaStream_t)> enqueue) {
   return best;
 }
 
-TrialMemory::TrialMemory(std::size_t bytes) {
-  check_cuda(cudaMalloc(&data_, std::max<std::size_t>(bytes, 256)), "allocating memory for a measurement");
-  const cudaError_t filled = cudaMemset(data_, 0x3c, bytes);  // the float 0.0115
-  if (filled != cudaSuccess) static_cast<void>(cudaFree(data_));
+TrialMemory::TrialMemory(std::size_t bytes) : bytes_(std::max<std::size_t>(bytes, 256)) {
+  int index = 0;
+  check_cuda(cudaGetDevice(&index), "asking for the device");
+  device_ = {DeviceKind::cuda, static_cast<std::uint8_t>(index)};
+  const MemoryLabel label("a measurement");
+  data_ = allocator(device_).allocate(bytes_);
+  const cudaError_t filled = cudaMemset(data_, 0x3c, bytes_);  // the float 0.0115
+  if (filled != cudaSuccess) allocator(device_).deallocate(data_, bytes_);
   check_cuda(filled, "filling memory for a measurement");
 }
 
-TrialMemory::~TrialMemory() { static_cast<void>(cudaFree(data_)); }
+TrialMemory::~TrialMemory() { allocator(device_).deallocate(data_, bytes_); }
 
 }  // namespace starling::cuda

@@ -3,6 +3,7 @@
 #include <cuda_runtime.h>
 
 #include "starling/base/function_ref.h"
+#include "starling/tensor/device.h"
 
 namespace starling::cuda {
 
@@ -20,6 +21,8 @@ class TrialMemory {
   void* data() const { return data_; }
 
  private:
+  std::size_t bytes_;
+  Device device_;
   void* data_ = nullptr;
 };
 

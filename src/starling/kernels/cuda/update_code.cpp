@@ -7,18 +7,6 @@
 namespace starling::cuda {
 namespace {
 
-std::string constants_of(const Attrs& attrs) {
-  std::string text;
-  for (const auto& field : attrs.type().fields) {
-    if (field.kind == AttrKind::real) {
-      text += fmt::format("  const double {} = {};\n", field.name, literal(attrs.get<double>(field)));
-    } else if (field.kind == AttrKind::boolean) {
-      text += fmt::format("  const bool {} = {};\n", field.name, attrs.get<bool>(field));
-    }
-  }
-  return text;
-}
-
 // The table as device code sees it, and what both kernels begin with: constants, the tensor t and its scalars.
 std::string begin_of(const UpdateSource& source) {
   std::string text = fmt::format(
@@ -30,7 +18,7 @@ std::string begin_of(const UpdateSource& source) {
       "  asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");\n"
       "  asm volatile(\"griddepcontrol.launch_dependents;\" ::: \"memory\");\n",
       kUpdateTensors, kUpdateThreads);
-  text += constants_of(source.attrs);
+  text += update_constants(source.attrs);
   text += fmt::format(
       "  __shared__ float shared[4];\n"
       "  if (threadIdx.x == 0) {{\n"
@@ -54,6 +42,18 @@ std::string loads(const UpdateSource& source) {
 }  // namespace
 
 void register_update_codes(UpdateCodes& into);  // generated
+
+std::string update_constants(const Attrs& attrs) {
+  std::string text;
+  for (const auto& field : attrs.type().fields) {
+    if (field.kind == AttrKind::real) {
+      text += fmt::format("  const double {} = {};\n", field.name, literal(attrs.get<double>(field)));
+    } else if (field.kind == AttrKind::boolean) {
+      text += fmt::format("  const bool {} = {};\n", field.name, attrs.get<bool>(field));
+    }
+  }
+  return text;
+}
 
 const UpdateCode* update_code(std::string_view op) {
   static const UpdateCodes& codes = []() -> const UpdateCodes& {

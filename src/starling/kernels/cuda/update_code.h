@@ -64,4 +64,7 @@ struct UpdateSource {
 std::string update_source(const UpdateSource& source);
 std::string update_norm_source(const UpdateSource& source);
 
+// Attributes of a rule by name, as doubles and bools.
+std::string update_constants(const Attrs& attrs);
+
 }  // namespace starling::cuda

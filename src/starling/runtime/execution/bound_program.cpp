@@ -6,6 +6,7 @@
 #include "starling/kernels/resources.h"
 #include "starling/tensor/allocator.h"
 #include "starling/tensor/device_memory.h"
+#include "starling/tensor/memory_label.h"
 
 namespace starling::runtime {
 namespace {
@@ -22,6 +23,7 @@ BoundProgram::BoundProgram(std::shared_ptr<const Executable> executable, const C
                            const InstanceOptions& options)
     : executable_(std::move(executable)), options_(options), lanes_(static_cast<std::size_t>(executable_->lanes())) {
   const Executable& exe = *executable_;
+  const MemoryLabel label("a program's values");
   arena_ = make_arena(exe.device(), exe.arena_bytes(), options_.arena_allocator);
   variables_ = container.bind(exe.graph());
   check_variables();
@@ -156,23 +158,27 @@ void BoundProgram::set_world(const CommWorld& world) {
 }
 
 void BoundProgram::set_profiler(Profiler* profiler) {
-  profiler_ = executable_->device().kind == DeviceKind::cuda ? nullptr : profiler;
+  profiler_ = profiler;
   profile_ = profiler_ ? profiler_->watch(executable_) : nullptr;
 }
 
 void BoundProgram::run(const Step& step, void* stream) const {
   kernels::RunContext context{stream, groups_[step.group].comm};
   const kernels::Launch launch{step.in, step.out, step.scratch, context};
-  if (!profiler_) {
+  if (!profiler_ || executable_->device().kind == DeviceKind::cuda) {
     step.plan->run(launch);
     return;
   }
-  const auto at = position(step);
-  const auto& what = profile_->instructions[at];
   const auto begin = profiler_->now();
   step.plan->run(launch);
+  record(step, begin, profiler_->now());
+}
+
+void BoundProgram::record(const Step& step, std::int64_t begin_ns, std::int64_t end_ns) const {
+  const auto at = position(step);
+  const auto& what = profile_->instructions[at];
   profiler_->record({what.op.c_str(), what.kernel.c_str(), options_.rank, static_cast<int>(step.instruction->lane),
-                     begin, profiler_->now(), profile_, static_cast<int>(at)});
+                     begin_ns, end_ns, profile_, static_cast<int>(at)});
 }
 
 void BoundProgram::bump_versions() const {

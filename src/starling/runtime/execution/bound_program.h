@@ -69,6 +69,11 @@ class BoundProgram {
   void set_world(const CommWorld& world);
   void set_profiler(Profiler* profiler);  // null: none
   void run(const Step& step, void* stream = nullptr) const;
+  // Profiling of programs on a device, whose runner measures: whether it should, and what it found, in the profiler's
+  // time.
+  bool is_profiled() const { return profiler_ != nullptr; }
+  std::int64_t profiler_now() const { return profiler_->now(); }
+  void record(const Step& step, std::int64_t begin_ns, std::int64_t end_ns) const;
   void bump_versions() const;  // of the variables that the program assigns
 
  private:

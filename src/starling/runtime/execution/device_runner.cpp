@@ -1,4 +1,5 @@
 #include "starling/base/error.h"
+#include "starling/runtime/execution/device_timer.h"
 #include "starling/runtime/execution/replay.h"
 #include "starling/runtime/execution/runner.h"
 
@@ -18,6 +19,7 @@ class DeviceRunner final : public Runner {
   }
 
   void run() override {
+    if (program_.is_profiled()) return run_timed();
     const std::vector<void*>& key = program_.changing_addresses();
     for (auto& [known, recording] : recordings_) {
       if (known == key) return recording->launch();
@@ -37,7 +39,24 @@ class DeviceRunner final : public Runner {
  private:
   static constexpr std::size_t kMostRecordings = 8;
 
+  // Step by step, without a recording. Instructions stand one after another in the profile, by their time on the
+  // device.
+  void run_timed() {
+    if (!timer_) timer_ = make_cuda_timer(program_.executable().device().index);
+    check(timer_ != nullptr, "[run] expected a build with CUDA for a program on {}, got one without",
+          to_string(program_.executable().device()));
+    const auto& steps = program_.lanes()[0];
+    std::int64_t at = program_.profiler_now();
+    for (const auto& step : steps) timer_->time([&](void* stream) { program_.run(step, stream); });
+    const auto times = timer_->times();
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      program_.record(steps[i], at, at + times[i]);
+      at += times[i];
+    }
+  }
+
   BoundProgram& program_;
+  std::unique_ptr<DeviceTimer> timer_;
   std::vector<std::pair<std::vector<void*>, std::unique_ptr<DeviceRecording>>> recordings_;
 };
 

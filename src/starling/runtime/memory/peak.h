@@ -1,5 +1,6 @@
 #pragma once
 
+#include "starling/tensor/device.h"
 #include "starling/tensor/dtype.h"
 
 namespace starling::runtime {
@@ -13,5 +14,9 @@ struct Peak {
 // Fastest of several matrix products that fit the cache, and of several sweeps y = a x + y over memory that does not,
 // with `threads` threads; takes about half a second. CPU only.
 Peak measure_peak(DType dtype, int threads);
+
+// Peak of a GPU: products of 8192 × 8192 matrices of zeros, and sums over 1 GiB. Takes a few milliseconds and 3
+// GiB.
+Peak measure_device_peak(Device device, DType dtype);
 
 }  // namespace starling::runtime

@@ -1,13 +1,24 @@
 #include "starling/tensor/cuda/cuda_error.h"
 #include "starling/tensor/device_memory.h"
+#include "starling/tensor/out_of_memory.h"
 
 namespace starling {
 namespace {
 
+[[noreturn]] void refuse(std::size_t bytes, int index) {
+  static_cast<void>(cudaGetLastError());  // the next call must not find this one's error
+  std::size_t free = 0, total = 0;
+  check_cuda(cudaMemGetInfo(&free, &total), "asking for the memory left");
+  throw OutOfMemory(
+      fmt::format("[allocator] expected {} bytes on cuda:{}, got none: {} of {} are left", bytes, index, free, total));
+}
+
 void* allocate(std::size_t bytes, int index) {
   check_cuda(cudaSetDevice(index), "choosing a device");
   void* data = nullptr;
-  check_cuda(cudaMalloc(&data, bytes), "allocating device memory");
+  const cudaError_t status = cudaMalloc(&data, bytes);
+  if (status == cudaErrorMemoryAllocation) refuse(bytes, index);
+  check_cuda(status, "allocating device memory");
   return data;
 }
 

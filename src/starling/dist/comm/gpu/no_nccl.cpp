@@ -1,6 +1,7 @@
 // Stands in for nccl/ in builds without NCCL.
 #include "starling/base/error.h"
 #include "starling/dist/comm/gpu/nccl_comm.h"
+#include "starling/dist/comm/gpu/nccl_version.h"
 
 namespace starling::dist {
 
@@ -10,5 +11,6 @@ std::shared_ptr<const NcclApi> nccl_api(int device) {
 }
 
 bool has_nccl() { return false; }
+int nccl_version() { return 0; }
 
 }  // namespace starling::dist

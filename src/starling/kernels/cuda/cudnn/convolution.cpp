@@ -257,4 +257,6 @@ std::shared_ptr<const Convolution> cudnn_convolution(ConvPass pass, const device
   return slot->second;
 }
 
+int cudnn_version() { return static_cast<int>(cudnnGetVersion()); }
+
 }  // namespace starling::cuda

@@ -95,17 +95,27 @@ __global__ void __launch_bounds__(kThreads)
   store_eight(dx, number * 8, g);
 }
 
-__global__ void __launch_bounds__(kThreads)
-    scatter_kernel(const __grid_constant__ ImagePool p, Reals dy, const int* index, float* sums, long long sites) {
+// Every `step`-th window along rows and columns: windows that lie apart, so that no two name one position.
+struct Phase {
+  int row, column, step;
+  __host__ __device__ int rows(const ImagePool& p) const { return (p.rows.out - row + step - 1) / step; }
+  __host__ __device__ int columns(const ImagePool& p) const { return (p.columns.out - column + step - 1) / step; }
+};
+
+// Windows of a phase that do name one position, as windows of more than `step` strides may, are summed all the same.
+__global__ void __launch_bounds__(kThreads) scatter_kernel(const __grid_constant__ ImagePool p, Phase phase, Reals dy,
+                                                           const int* index, float* sums, long long sites) {
   begin();
   const long long number = static_cast<long long>(blockIdx.x) * kThreads + threadIdx.x;
   if (number >= sites) return;
-  const Site at = site_of(number, p.rows.out, p.columns.out, p.channels);
-  const Eight g = load_eight(dy, number * 8);
+  const Site at = site_of(number, phase.rows(p), phase.columns(p), p.channels);
+  const int window = (phase.row + at.row * phase.step) * p.columns.out + phase.column + at.column * phase.step;
+  const long long from = offset_of(at.image, window, p.rows.out * p.columns.out, p.channels) + at.channel;
+  const Eight g = load_eight(dy, from);
   const int area = p.rows.in * p.columns.in;
 #pragma unroll
   for (int k = 0; k < 8; ++k) {
-    const int position = index[number * 8 + k];
+    const int position = index[from + k];
     if (position < 0 || position >= area) continue;
     atomicAdd(sums + offset_of(at.image, position, area, p.channels) + at.channel + k, g.at[k]);
   }
@@ -152,10 +162,17 @@ cudaError_t launch_image_mean_backward(const ImagePool& pool, Reals dy, RealsOut
 
 cudaError_t launch_image_scatter(const ImagePool& pool, Reals dy, const int* index, float* sums, RealsOut dx,
                                  cudaStream_t stream) {
-  const long long in = sites_in(pool), out = sites_out(pool);
+  const long long in = sites_in(pool);
   cudaError_t status = cudaMemsetAsync(sums, 0, static_cast<unsigned long long>(in) * 8 * sizeof(float), stream);
   if (status != cudaSuccess) return status;
-  status = launch(scatter_kernel, for_sites(out), stream, pool, dy, index, sums, out);
+  // Windows of common networks reach over two strides, or three where the stride is 1.
+  const int step = 2 * pool.rows.in >= 3 * pool.rows.out && 2 * pool.columns.in >= 3 * pool.columns.out ? 2 : 3;
+  for (int number = 0; number < step * step && status == cudaSuccess; ++number) {
+    const Phase phase{number / step, number % step, step};
+    const long long sites =
+        static_cast<long long>(pool.images) * phase.rows(pool) * phase.columns(pool) * (pool.channels / 8);
+    if (sites > 0) status = launch(scatter_kernel, for_sites(sites), stream, pool, phase, dy, index, sums, sites);
+  }
   if (status != cudaSuccess) return status;
   return launch(convert_kernel, for_sites(in), stream, sums, dx, in);
 }

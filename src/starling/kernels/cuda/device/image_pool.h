@@ -21,7 +21,8 @@ cudaError_t launch_image_mean(const ImagePool& pool, Reals x, RealsOut y, cudaSt
 cudaError_t launch_image_mean_backward(const ImagePool& pool, Reals dy, RealsOut dx, cudaStream_t stream);
 
 // dy at its positions in images of rows.in · columns.in, summed in f32 in `sums` of that many floats by image and
-// channel, then converted. The order of the sums is not fixed: for 16-bit floats, whose sums of a few terms f32 holds.
+// channel, then converted. Windows apart from each other are added at once, the others after them, so that sums have
+// one order as long as a window reaches over two strides at most, or three where the stride is 1.
 cudaError_t launch_image_scatter(const ImagePool& pool, Reals dy, const int* index, float* sums, RealsOut dx,
                                  cudaStream_t stream);
 

@@ -101,6 +101,49 @@ __device__ __forceinline__ void run(const Element& e, const RnnBackward& f) {
   f.dgx[s] = e.active ? f.dh_to[s] * slope : 0.f;
 }
 
+__device__ __forceinline__ void run(const Element& e, const LstmTangent& f) {
+  const long long s = e.state();
+  float a[4], d[4];
+  for (int k = 0; k < 4; ++k) {
+    const long long g = e.gate(k, 4);
+    a[k] = f.gates[g];
+    const float slope = k == 2 ? 1 - a[k] * a[k] : a[k] * (1 - a[k]);
+    d[k] = e.active ? slope * (at_or_zero(f.ugx, g) + f.product[g]) : 0.f;
+    f.tgates[g] = d[k];
+  }
+  const float tc = tanhf(f.c_to[s]);
+  float c = f.tc_from[s], q = f.th_from[s];
+  if (e.active) c = d[1] * f.c_from[s] + a[1] * c + d[0] * a[2] + a[0] * d[2];
+  c += at_or_zero(f.uc_to, s);
+  if (e.active) q = d[3] * tc + a[3] * (1 - tc * tc) * c;
+  f.tc_to[s] = c;
+  f.th_to[s] = at_or_zero(f.uh_to, s) + q;
+}
+
+__device__ __forceinline__ void run(const Element& e, const GruTangent& f) {
+  const long long s = e.state();
+  float a[4], x[3], p[3];
+  for (int k = 0; k < 4; ++k) a[k] = f.gates[e.gate(k, 4)];
+  for (int k = 0; k < 3; ++k) {
+    x[k] = at_or_zero(f.ugx, e.gate(k, 3));
+    p[k] = at_or_zero(f.up, e.gate(k, 3)) + f.product[e.gate(k, 3)];
+  }
+  const float reset = (x[0] + p[0]) * a[0] * (1 - a[0]), z = (x[1] + p[1]) * a[1] * (1 - a[1]);
+  const float fresh = (x[2] + reset * a[3] + a[0] * p[2]) * (1 - a[2] * a[2]);
+  const float saved[4] = {reset, z, fresh, p[2]};
+  for (int k = 0; k < 4; ++k) f.tgates[e.gate(k, 4)] = e.active ? saved[k] : 0.f;
+  float q = f.th_from[s];
+  if (e.active) q = (1 - a[1]) * fresh - z * a[2] + z * f.h_from[s] + a[1] * q;
+  f.th_to[s] = at_or_zero(f.uh_to, s) + q;
+}
+
+__device__ __forceinline__ void run(const Element& e, const RnnTangent& f) {
+  const long long s = e.state();
+  const float y = f.h_to[s], slope = f.relu ? (y > 0 ? 1.f : 0.f) : 1 - y * y;
+  const float q = e.active ? (at_or_zero(f.ugx, s) + f.product[s]) * slope : f.th_from[s];
+  f.th_to[s] = at_or_zero(f.uh_to, s) + q;
+}
+
 __device__ __forceinline__ void run(const Element& e, const StateBackward& f) {
   const long long s = e.state();
   const float into = f.dh_to[s], kept = f.gate ? into * f.gate[e.n * f.pitch + e.j] : 0.f;
@@ -129,6 +172,7 @@ cudaError_t load_recurrent() {
   for (const cudaError_t status :
        {load(step_kernel<LstmForward>), load(step_kernel<LstmBackward>), load(step_kernel<GruForward>),
         load(step_kernel<GruBackward>), load(step_kernel<RnnForward>), load(step_kernel<RnnBackward>),
+        load(step_kernel<LstmTangent>), load(step_kernel<GruTangent>), load(step_kernel<RnnTangent>),
         load(step_kernel<StateBackward>)}) {
     if (status != cudaSuccess) return status;
   }
@@ -141,6 +185,9 @@ cudaError_t launch_step(const Step& s, const GruForward& f, cudaStream_t stream)
 cudaError_t launch_step(const Step& s, const GruBackward& f, cudaStream_t stream) { return launch_one(s, f, stream); }
 cudaError_t launch_step(const Step& s, const RnnForward& f, cudaStream_t stream) { return launch_one(s, f, stream); }
 cudaError_t launch_step(const Step& s, const RnnBackward& f, cudaStream_t stream) { return launch_one(s, f, stream); }
+cudaError_t launch_step(const Step& s, const LstmTangent& f, cudaStream_t stream) { return launch_one(s, f, stream); }
+cudaError_t launch_step(const Step& s, const GruTangent& f, cudaStream_t stream) { return launch_one(s, f, stream); }
+cudaError_t launch_step(const Step& s, const RnnTangent& f, cudaStream_t stream) { return launch_one(s, f, stream); }
 cudaError_t launch_step(const Step& s, const StateBackward& f, cudaStream_t stream) { return launch_one(s, f, stream); }
 
 }  // namespace starling::device

@@ -40,6 +40,21 @@ struct RnnBackward {
   float* dgx;
   bool relu;
 };
+// Directional derivatives of a step along changes of its inputs (ugx), states (uh, uc) and, for GRUs, of what is added
+// to the product (up); null: zero.
+struct LstmTangent {
+  const float *ugx, *product, *gates, *c_from, *c_to, *uh_to, *uc_to, *th_from, *tc_from;
+  float *th_to, *tc_to, *tgates;
+};
+struct GruTangent {
+  const float *ugx, *up, *product, *gates, *h_from, *uh_to, *th_from;
+  float *th_to, *tgates;
+};
+struct RnnTangent {
+  const float *ugx, *product, *h_to, *uh_to, *th_from;
+  float* th_to;
+  bool relu;
+};
 // Second half of a backward step: dh_from = dhs_from + (active ? product + dh_to · gate : dh_to); without a gate the
 // term is 0.
 struct StateBackward {
@@ -56,6 +71,9 @@ cudaError_t launch_step(const Step& step, const GruForward& f, cudaStream_t stre
 cudaError_t launch_step(const Step& step, const GruBackward& f, cudaStream_t stream);
 cudaError_t launch_step(const Step& step, const RnnForward& f, cudaStream_t stream);
 cudaError_t launch_step(const Step& step, const RnnBackward& f, cudaStream_t stream);
+cudaError_t launch_step(const Step& step, const LstmTangent& f, cudaStream_t stream);
+cudaError_t launch_step(const Step& step, const GruTangent& f, cudaStream_t stream);
+cudaError_t launch_step(const Step& step, const RnnTangent& f, cudaStream_t stream);
 cudaError_t launch_step(const Step& step, const StateBackward& f, cudaStream_t stream);
 
 }  // namespace starling::device

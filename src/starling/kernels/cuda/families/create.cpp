@@ -30,12 +30,28 @@ std::unique_ptr<Plan> plan_linspace(const PlanRequest& request) {
 
 std::unique_ptr<Plan> plan_eye(const PlanRequest& request) { return plan_values(request, "x0 == x1 ? 1 : 0"); }
 
+// Every result repeats its operand along the other axes.
+std::unique_ptr<Plan> plan_meshgrid(const PlanRequest& request) {
+  const bool swapped = request.attrs.as<op::MeshgridAttrs>().indexing.str() == "xy" && request.in.size() > 1;
+  const Shape& shape = request.out[0].shape;
+  std::vector<cuda::Stage> stages;
+  for (std::size_t k = 0; k < request.in.size(); ++k) {
+    Shape strides = Shape::filled(shape.rank(), 0);
+    strides[static_cast<int>(swapped && k < 2 ? 1 - k : k)] = 1;
+    const DType dtype = request.in[k].dtype;
+    stages.push_back(cuda::chain_stage(cuda::move_chain(dtype, shape, strides, {dtype, contiguous_strides(shape)}),
+                                       {{cuda::Pointer::Of::in, k}, {cuda::Pointer::Of::out, k}}));
+  }
+  return cuda::plan_stages(std::move(stages));
+}
+
 }  // namespace
 
 void register_cuda_create(KernelTable& table) {
   table.add("arange", DeviceKind::cuda, {"nvrtc", Accepts::contiguous, plan_arange});
   table.add("linspace", DeviceKind::cuda, {"nvrtc", Accepts::contiguous, plan_linspace});
   table.add("eye", DeviceKind::cuda, {"nvrtc", Accepts::contiguous, plan_eye});
+  table.add("meshgrid", DeviceKind::cuda, {"nvrtc", Accepts::contiguous, plan_meshgrid});
 }
 
 }  // namespace starling::kernels

@@ -38,6 +38,20 @@ void backward(const RecurrentPass& p, const Launch& l) {
   }
 }
 
+// (ugx, up, uh, w, gates, hs, lengths?) → (ths, tgates)
+void tangent(const RecurrentPass& p, const Launch& l) {
+  const RecurrentSteps& s = p.steps();
+  p.copy(l, p.out(l, 0, s.first_slot()), p.in(l, 2, s.first_slot()));
+  for (std::int64_t i = 0; i < s.steps; ++i) {
+    const auto t = s.step(i), from = s.begins(t), to = s.ends(t);
+    const float* product = p.multiply(l, p.out(l, 0, from));
+    cuda::enqueue_step(
+        p, l, t,
+        device::GruTangent{p.in(l, 0, t, 3), p.in(l, 1, t, 3), product, p.in(l, 4, t, 4), p.in(l, 5, from),
+                           p.in(l, 2, to), p.out(l, 0, from), p.out(l, 0, to), p.out(l, 1, t, 4)});
+  }
+}
+
 }  // namespace
 
 void register_cuda_gru(KernelTable& table) {
@@ -51,6 +65,11 @@ void register_cuda_gru(KernelTable& table) {
                                                                                    r.attrs.as<op::LayerAttrs>().reverse,
                                                                                    3, true, 2, 5, backward);
                                                      }});
+  table.add("gru_layer_tangent", DeviceKind::cuda, {"steps", Accepts::contiguous, [](const PlanRequest& r) {
+                                                      return cuda::plan_recurrent(r, r.out[0].shape,
+                                                                                  r.attrs.as<op::LayerAttrs>().reverse,
+                                                                                  3, false, 3, 6, tangent);
+                                                    }});
 }
 
 }  // namespace starling::kernels

@@ -40,6 +40,21 @@ void backward(const RecurrentPass& p, const Launch& l) {
   }
 }
 
+// (ugx, uh, uc, w, gates, cs, lengths?) → (ths, tcs, tgates)
+void tangent(const RecurrentPass& p, const Launch& l) {
+  const RecurrentSteps& s = p.steps();
+  p.copy(l, p.out(l, 0, s.first_slot()), p.in(l, 1, s.first_slot()));
+  p.copy(l, p.out(l, 1, s.first_slot()), p.in(l, 2, s.first_slot()));
+  for (std::int64_t i = 0; i < s.steps; ++i) {
+    const auto t = s.step(i), from = s.begins(t), to = s.ends(t);
+    const float* product = p.multiply(l, p.out(l, 0, from));
+    cuda::enqueue_step(p, l, t,
+                       device::LstmTangent{p.in(l, 0, t, 4), product, p.in(l, 4, t, 4), p.in(l, 5, from),
+                                           p.in(l, 5, to), p.in(l, 1, to), p.in(l, 2, to), p.out(l, 0, from),
+                                           p.out(l, 1, from), p.out(l, 0, to), p.out(l, 1, to), p.out(l, 2, t, 4)});
+  }
+}
+
 // Above this many rows a product for all of them at each step takes less time than clusters that walk row by row.
 constexpr std::int64_t kMostPersistentRows = 256;
 
@@ -112,6 +127,11 @@ void register_cuda_lstm(KernelTable& table) {
                                                             r, r.out[1].shape, r.attrs.as<op::LayerAttrs>().reverse, 4,
                                                             true, 3, 6, backward);
                                                       }});
+  table.add("lstm_layer_tangent", DeviceKind::cuda, {"steps", Accepts::contiguous, [](const PlanRequest& r) {
+                                                       return cuda::plan_recurrent(r, r.out[0].shape,
+                                                                                   r.attrs.as<op::LayerAttrs>().reverse,
+                                                                                   4, false, 3, 6, tangent);
+                                                     }});
 }
 
 }  // namespace starling::kernels

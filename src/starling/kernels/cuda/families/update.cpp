@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "starling/kernels/cuda/row_updates.h"
 #include "starling/kernels/cuda/run_time_kernel.h"
 #include "starling/kernels/cuda/stream.h"
 #include "starling/kernels/cuda/update_code.h"
@@ -78,11 +79,36 @@ std::unique_ptr<Plan> plan_update(const PlanRequest& request) {
   return make_plan(bytes, [update = std::move(update)](const Launch& launch) { update.run(launch); });
 }
 
+// The same rule for the rows that a gradient by rows names. Its scalars are read by every thread.
+template <class A>
+std::unique_ptr<Plan> plan_update_rows(const PlanRequest& request) {
+  const cuda::UpdateCode* code = cuda::update_code(A::kName);
+  const A& attrs = request.attrs.as<A>();
+  if (!code || !code->ratio.empty() || request.in[0].dtype != DType::f32) return nullptr;
+  cuda::RowUpdate update{.targets = op::update_operands(attrs).targets};
+  for (std::size_t i = update.targets + 2; i < request.in.size(); ++i)
+    update.scalars.emplace_back(cuda::c_type(request.in[i].dtype));
+  std::size_t at = 0;
+  std::string scalars = fmt::format("  const double lr = (double)*b{};\n", at++);
+  scalars += fmt::format("  const double t = {};\n", A::kScalars > 1 ? fmt::format("(double)*b{}", at++) : "1.0");
+  scalars += fmt::format("  const double mu = {};\n", A::kScalars > 2 ? fmt::format("(double)*b{}", at++) : "1.0");
+  scalars += fmt::format("  const float factor = {};\n", attrs.scaled ? fmt::format("*b{}", at++) : "1.f");
+  scalars += fmt::format("  const bool skip = {};\n", attrs.guarded ? fmt::format("*b{}", at++) : "false");
+  update.before = cuda::update_constants(request.attrs) + scalars +
+                  "  float c0 = 0, c1 = 0, c2 = 0, c3 = 0; (void)c0; (void)c1; (void)c2; (void)c3;\n  " +
+                  code->constants + "\n  if (skip) return;\n";
+  update.step = "  g *= factor;\n  { " + code->step + " }";
+  update.names.expression("F(e)", "((float)(e))");
+  return cuda::plan_row_update(request, update);
+}
+
 }  // namespace
 
 void register_cuda_update(KernelTable& table) {
   op::for_update_rules([&]<class A>() {
     table.add(A::kName, DeviceKind::cuda, {"nvrtc", Accepts::contiguous, plan_update<A>});
+    if constexpr (op::kHasRows<A>)
+      table.add(std::string(A::kName) + "_rows", DeviceKind::cuda, {"rows", Accepts::contiguous, plan_update_rows<A>});
   });
 }
 

@@ -5,6 +5,7 @@
 
 #include "starling/base/error.h"
 #include "starling/dist/comm/gpu/nccl_comm.h"
+#include "starling/dist/comm/gpu/nccl_version.h"
 
 namespace starling::dist {
 namespace {
@@ -166,5 +167,10 @@ std::shared_ptr<const NcclApi> nccl_api(int device) {
 }
 
 bool has_nccl() { return true; }
+
+int nccl_version() {
+  int version = 0;
+  return ncclGetVersion(&version) == ncclSuccess ? version : 0;
+}
 
 }  // namespace starling::dist
