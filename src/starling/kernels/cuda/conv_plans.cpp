@@ -92,6 +92,7 @@ std::unique_ptr<Plan> plan_cudnn(ConvPass pass, const device::Conv& conv, const 
 
 std::shared_ptr<const Plan> plan_bias_epilogue(const kernels::PlanRequest& request, bool biased,
                                                device::Activation activation) {
+  const bool residual = request.in.size() > 3;
   if (!biased && activation == device::Activation::none) return nullptr;
   const ArgDesc& out = request.out[0];
   Chain chain{.shape = out.shape, .operands = {{out.dtype, out.strides}}, .steps = {}, .outputs = {}};
@@ -104,6 +105,13 @@ std::shared_ptr<const Plan> plan_bias_epilogue(const kernels::PlanRequest& reque
     chain.steps.push_back({"a + b", {0, 1}, DType::f32, {}});
     pointers.push_back({Pointer::Of::in, 2});
     value = 2;
+  }
+  if (residual) {
+    // Values are numbered operands first, so that the residual's number comes before that of the sum above.
+    chain.operands.push_back({request.in[3].dtype, request.in[3].strides});
+    chain.steps = {{"a + b", {0, 1}, DType::f32, {}}, {"a + b", {3, 2}, DType::f32, {}}};
+    pointers.push_back({Pointer::Of::in, 3});
+    value = 4;
   }
   chain.steps.push_back({activation_expression(activation, false), {value}, out.dtype, {}});
   chain.outputs = {value + 1};

@@ -21,8 +21,8 @@ inline std::unique_ptr<kernels::Plan> plan_nothing() {
   return kernels::make_plan([](const kernels::Launch&) {});
 }
 
-// Epilogue that adds a bias [channels], operand 2, to the result [n, channels, sizes...] and applies an activation;
-// null if there is neither.
+// Epilogue that adds a bias [channels], operand 2, to the result [n, channels, sizes...], and a residual if there is an
+// operand 3, and applies an activation; null if there is neither.
 std::shared_ptr<const kernels::Plan> plan_bias_epilogue(const kernels::PlanRequest& request, bool biased,
                                                         device::Activation activation);
 
