@@ -32,8 +32,8 @@ std::unique_ptr<Plan> plan_cudnn_forward(const PlanRequest& request) {
   if (!forward_sizes<A>(request, conv)) return nullptr;
   if (request.in.size() >= 3 && request.in[2].dtype != request.in[0].dtype) return nullptr;
   const device::Activation activation = cuda::activation_of(request.attrs.as<A>().activation);
-  return cuda::plan_cudnn(ConvPass::forward, conv, request,
-                          cuda::plan_bias_epilogue(request, request.in.size() >= 3, activation));
+  if (auto wide = cuda::plan_few_channels(ConvPass::forward, conv, request, activation)) return wide;
+  return cuda::plan_forward(conv, request, activation);
 }
 
 template <class A>
@@ -69,6 +69,7 @@ template <class G, ConvPass pass>
 std::unique_ptr<Plan> plan_cudnn_backward(const PlanRequest& request) {
   Conv conv;
   if (!backward_sizes<G, pass>(request, conv)) return nullptr;
+  if (auto wide = cuda::plan_few_channels(pass, conv, request, device::Activation::none)) return wide;
   return cuda::plan_cudnn(pass, conv, request);
 }
 
