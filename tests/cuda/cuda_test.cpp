@@ -264,6 +264,42 @@ TEST_F(CudaReplay, AbandonsARecordingThatThrows) {
   replay->synchronize();
 }
 
+// x += 1, then two branches that read it, and their sum.
+TEST_F(CudaReplay, BranchesRunBehindWhatTheyFollowAndBeforeWhatFollowsThem) {
+  const Shape shape{1 << 20};
+  const Tensor x = zeros(shape, DType::f32, kGpu), twice = zeros(shape, DType::f32, kGpu),
+               thrice = zeros(shape, DType::f32, kGpu), total = zeros(shape, DType::f32, kGpu);
+  const auto number = [](double value) { return to(from_doubles(std::vector<double>{value}, {}), kGpu); };
+  const Tensor one = number(1), two = number(2), three = number(3);
+  struct Call {
+    const char* op;
+    Tensor in[2], out;
+  };
+  const Call calls[] = {
+      {"add", {x, one}, x}, {"mul", {x, two}, twice}, {"mul", {x, three}, thrice}, {"add", {twice, thrice}, total}};
+  std::vector<kernels::Planned> planned;
+  for (const Call& call : calls) {
+    const kernels::ArgDesc in[] = {desc_of(call.in[0]), desc_of(call.in[1])}, out[] = {desc_of(call.out)};
+    planned.push_back(plan_kernel(find_op(call.op), DeviceKind::cuda, op::NoAttrs{}, in, out, {}));
+  }
+  const std::vector<std::vector<int>> before{{}, {0}, {0}, {1, 2}};
+  const auto replay = runtime::make_cuda_replay(0);
+  replay->record_steps(before, [&](std::size_t step, void* stream) {
+    kernels::RunContext context{stream};
+    void* inputs[] = {calls[step].in[0].raw(), calls[step].in[1].raw()};
+    void* outputs[] = {calls[step].out.raw()};
+    planned[step].plan->run({inputs, outputs, nullptr, context});
+  });
+  for (int i = 1; i <= 20; ++i) {
+    replay->launch();
+    if (i % 5 > 0) continue;
+    replay->synchronize();
+    const auto got = total.to_vector();
+    EXPECT_EQ(got.front(), 5 * i);
+    EXPECT_EQ(got.back(), 5 * i);
+  }
+}
+
 TEST_F(CudaReplay, TwoRecordingsRunInTheOrderOfTheirLaunches) {
   const OpDef& add_op = find_op("add");
   const OpDef& mul_op = find_op("mul");

@@ -248,5 +248,28 @@ TEST(Epilogues, DoNotCarryALinearMapPastAnAssignOfItsWeight) {
     return %y)");
 }
 
+// On a GPU a convolution takes a residual; of two that are added the later one does.
+TEST(Epilogues, ConvolutionsOnAGpuTakeTheResidualAndItsRelu) {
+  const std::string body = R"(
+    %x = input {shape=[2, 3, 8, 8]}
+    %w = input {index=1, shape=[4, 3, 1, 1]}
+    %b = input {index=2, shape=[4]}
+    %c = conv2d(%x, %w, %b) @
+    %d = conv2d(%x, %w, %b) {stride=[1, 1]} @
+    %s = add(%d, %c) @
+    %y = relu(%s) @
+    return %y)";
+  const auto on = [&](const std::string& device) {
+    std::string text = body;
+    for (std::size_t at; (at = text.find('@')) != std::string::npos;) text.replace(at, 1, device);
+    return text;
+  };
+  const std::string shown = print_short(after("epilogues", graph_of(on("device=cuda:0"))));
+  EXPECT_NE(shown.find("%3 = conv2d(%0, %1, %2)"), std::string::npos) << shown;
+  EXPECT_NE(shown.find("%4 = conv2d_residual(%0, %1, %2, %3) {activation=\"relu\"}"), std::string::npos) << shown;
+  EXPECT_EQ(shown.find("add("), std::string::npos) << shown;
+  expect_unchanged_by("epilogues", on(""));
+}
+
 }  // namespace
 }  // namespace starling::graph

@@ -86,5 +86,29 @@ TEST(FoldBatchNorm, LeavesANormalisationThatAResidualJoins) {
   expect_unchanged_by("fold_batch_norm", body);
 }
 
+// Under mixed precision on a GPU casts stand around the normalisation: weights are scaled before theirs.
+std::string narrow_net(const std::string& device) {
+  std::string body = kHead + R"(
+    %x16 = cast(%x) {dtype=bf16}!
+    %w16 = cast(%w) {dtype=bf16}!
+    %c = conv2d(%x16, %w16)!
+    %c32 = cast(%c) {dtype=f32}!
+    %n = batch_norm_infer(%c32, %m, %v, %g, %b)!
+    %n16 = cast(%n) {dtype=bf16}!
+    %y = relu(%n16)!
+    return %y)";
+  for (std::size_t at; (at = body.find('!')) != std::string::npos;) body.replace(at, 1, device);
+  return body;
+}
+
+TEST(FoldBatchNorm, GoesThroughTheCastsOfMixedPrecisionOnAGpu) {
+  const Graph graph = after("fold_batch_norm", graph_of(narrow_net(" device=cuda:0")));
+  const std::string shown = print_short(graph);
+  EXPECT_EQ(shown.find("batch_norm_infer"), std::string::npos) << shown;
+  EXPECT_NE(shown.find("%18 = conv2d(%6, %16, %17)"), std::string::npos) << shown;
+  EXPECT_NE(shown.find("%19 = relu(%18)"), std::string::npos) << shown;
+  expect_unchanged_by("fold_batch_norm", narrow_net(""));
+}
+
 }  // namespace
 }  // namespace starling::graph

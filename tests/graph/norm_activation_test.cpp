@@ -63,6 +63,33 @@ return %5, %6, %7
 )");
 }
 
+// On a GPU the mask is made of x again, unless a residual was added to it.
+TEST(NormActivation, GradientsOnAGpuMakeTheMaskAgain) {
+  const auto net = [](const std::string& between, const std::string& device) {
+    std::string body = kOperands + R"(
+    %y, %m, %v = batch_norm_train(%x, %w, %b)!
+    )" + between + R"(
+    %z = relu(%s)!
+    %g = relu_backward(%r, %z)!
+    %dx, %dw, %db = batch_norm_train_backward(%g, %x, %m, %v, %w)!
+    return %z, %dx, %dw, %db)";
+    for (std::size_t at; (at = body.find('!')) != std::string::npos;) body.replace(at, 1, device);
+    return print_short(after("norm_activation", graph_of(body)));
+  };
+  const std::string gpu = " device=cuda:0", plain = "%s = identity(%y)!", residual = "%s = add(%y, %r)!";
+  const std::string shown = net(plain, gpu);
+  EXPECT_EQ(shown.find("batch_norm_positive_backward"), std::string::npos) << "only a relu right behind: " << shown;
+  EXPECT_NE(net(residual, gpu).find("batch_norm_relu_backward"), std::string::npos);
+  std::string direct = kOperands + R"(
+    %y, %m, %v = batch_norm_train(%x, %w, %b) device=cuda:0
+    %z = relu(%y) device=cuda:0
+    %g = relu_backward(%r, %z) device=cuda:0
+    %dx, %dw, %db = batch_norm_train_backward(%g, %x, %m, %v, %w) device=cuda:0
+    return %z, %dx, %dw, %db)";
+  const std::string made = print_short(after("norm_activation", graph_of(direct)));
+  EXPECT_NE(made.find("batch_norm_positive_backward(%3, %0, %5, %6, %1, %2)"), std::string::npos) << made;
+}
+
 TEST(NormActivation, LeavesWhatOthersReadBetween) {
   expect_unchanged_by("norm_activation",
                       kOperands + "%y, %m, %v = batch_norm_train(%x, %w, %b)\n%z = relu(%y)\nreturn %z, %y");

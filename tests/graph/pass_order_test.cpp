@@ -35,6 +35,7 @@ cross_entropy
 scales
 format
 smaller_masks
+pool_windows
 fold_batch_norm
 epilogues
 norm_activation

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "starling/graph/match.h"
 #include "starling/graph/pass.h"
 #include "starling/graph/passes/epilogues/product_epilogue.h"
 #include "starling/graph/passes/prune.h"
@@ -28,18 +29,21 @@ class Epilogues {
         rewriter_(graph),
         users_(graph.users()),
         is_output_(graph.values().size()),
-        done_(graph.nodes().size()) {
+        done_(graph.nodes().size()),
+        uses_(graph) {
     for (ValueId id : graph.outputs) is_output_[static_cast<std::size_t>(id)] = true;
   }
 
   Graph run() {
     for (NodeId id = 0; id < graph_.size(); ++id) {
       if (done_[static_cast<std::size_t>(id)]) continue;
-      if (activate(id) || activate_gradient(id) || wait_for_update(id) || update(id)) continue;
+      if (add_residual(id) || activate(id) || activate_gradient(id) || wait_for_update(id) || update(id)) continue;
       rewriter_.copy(id);
     }
     return rewriter_.finish();
   }
+  // True if nodes that others stand for are left without readers.
+  bool left_nodes() const { return left_nodes_; }
 
  private:
   const TensorType& type(ValueId id) const { return graph_.value(id).type; }
@@ -63,6 +67,49 @@ class Epilogues {
     rewriter_.set(old, fresh);
     rewriter_.stands_for(id, made);
     done_[static_cast<std::size_t>(user)] = true;
+  }
+
+  // Convolution with a bias that only this sum on a GPU reads, so that it may wait for the other operand; else -1.
+  NodeId conv_before(NodeId sum, ValueId y) const {
+    const NodeId id = graph_.value(y).node;
+    const Node& conv = graph_.node(id);
+    if (conv.device.kind != DeviceKind::cuda || !is_op(conv, "conv2d") || conv.in.size() != 3 || !is_pure(conv))
+      return -1;
+    if (uses_.only(y) != sum || !conv.attrs.get<Symbol>(*conv.attrs.find("activation")).empty()) return -1;
+    return id;
+  }
+
+  // conv2d + residual → relu on a GPU: in one, where the relu stands.
+  bool add_residual(NodeId id) {
+    const Node& relu = graph_.node(id);
+    if (!is_op(relu, "relu") || relu.device.kind != DeviceKind::cuda || !is_pure(relu)) return false;
+    const NodeId sum = graph_.value(relu.in[0]).node;
+    const Node& add = graph_.node(sum);
+    if (!is_op(add, "add") || !is_pure(add) || uses_.only(relu.in[0]) != id || add.in[0] == add.in[1] ||
+        type(add.in[0]) != type(add.in[1]))
+      return false;
+    // Of two convolutions the later one waits: the other is computed by then.
+    const bool second = graph_.value(add.in[1]).node > graph_.value(add.in[0]).node;
+    for (const std::size_t side : {std::size_t{second}, std::size_t{!second}}) {
+      const NodeId conv = conv_before(sum, add.in[side]);
+      if (conv < 0) continue;
+      const Node& made = graph_.node(conv);
+      bool waits = may_be_read_later(graph_, add.in[1 - side], sum, id);
+      for (ValueId in : made.in) waits = waits && may_be_read_later(graph_, in, conv, id);
+      if (!waits) continue;
+      auto in = rewriter_.map({made.in.data(), made.in.size()});
+      in.push_back(rewriter_.map(add.in[1 - side]));
+      Attrs attrs = made.attrs;
+      attrs.get<Symbol>(*attrs.find("activation")) = Symbol("relu");
+      const NodeId fresh = rewriter_.emit(find_op("conv2d_residual"), {in.data(), in.size()}, attrs, id);
+      const ValueId y = rewriter_.to().node(fresh).out[0];
+      rewriter_.to().value(y).layouts = graph_.value(relu.out[0]).layouts;
+      rewriter_.set(relu.out[0], y);
+      for (NodeId part : {conv, sum}) rewriter_.stands_for(part, fresh);
+      left_nodes_ = true;
+      return true;
+    }
+    return false;
   }
 
   // linear, conv2d → activation: the gradient needs only the activation's output.
@@ -157,6 +204,8 @@ class Epilogues {
   std::vector<std::vector<NodeId>> users_;
   std::vector<bool> is_output_;
   std::vector<bool> done_;
+  Uses uses_;
+  bool left_nodes_ = false;
 };
 
 // Biases first, so that activations find their linear map; other elementwise ops are folded last.
@@ -164,7 +213,9 @@ Graph epilogues(const Graph& graph, const PassContext& context) {
   bool changed = false;
   Graph biased = join_biases(graph, changed);
   if (changed) biased = prune(biased, context);
-  return join_linear_epilogue(Epilogues(biased).run());
+  Epilogues rewrite(biased);
+  const Graph made = rewrite.run();
+  return join_linear_epilogue(rewrite.left_nodes() ? prune(made, context) : made);
 }
 
 }  // namespace

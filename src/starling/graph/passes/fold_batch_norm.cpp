@@ -11,7 +11,7 @@
 
 // conv(x, w) + b normalised by fixed statistics equals conv(x, w · s) + (b - mean) · s + bias with s = weight / √(var +
 // eps): the weights are scaled instead of the activations. Programs with gradients read the activations again and are
-// left alone.
+// left alone. Under mixed precision on a GPU casts stand around the normalisation; weights are scaled before theirs.
 namespace starling::graph::passes {
 namespace {
 
@@ -21,6 +21,7 @@ class BatchNorms {
 
   Graph run() {
     for (NodeId id = 0; id < graph_.size(); ++id) {
+      if (!graph_.node(id).out.empty() && rewriter_.mapped(graph_.node(id).out[0])) continue;  // folded with its norm
       const NodeId producer = producer_of(id);
       if (producer < 0)
         rewriter_.copy(id);
@@ -44,20 +45,54 @@ class BatchNorms {
     return !is_op(graph_.maker(other), "batch_norm_infer") || graph_.value(other).node < id;
   }
 
+  // Only reader of a value, if it is a cast to this dtype; else -1.
+  NodeId cast_after(ValueId id, DType dtype) const {
+    const NodeId reader = uses_.only(id);
+    if (reader < 0) return -1;
+    const Node& node = graph_.node(reader);
+    return is_op(node, "cast") && is_pure(node) && type(node.out[0]).dtype == dtype ? reader : -1;
+  }
+
+  // f32 value that a cast narrowed to this one; else -1.
+  ValueId widened(ValueId id) const {
+    const Node& maker = graph_.maker(id);
+    return is_op(maker, "cast") && type(maker.in[0]).dtype == DType::f32 ? maker.in[0] : -1;
+  }
+
+  // Result of a map in 16 bits that only this normalisation reads, through a cast, and whose own result is only
+  // narrowed again; else what the normalisation reads itself.
+  ValueId normalised_by(NodeId id) const {
+    const ValueId x = graph_.node(id).in[0];
+    const Node& maker = graph_.maker(x);
+    if (!is_op(maker, "cast") || graph_.node(id).device.kind != DeviceKind::cuda) return x;
+    const ValueId narrow = maker.in[0];
+    const bool between = is_half(type(narrow).dtype) && uses_.only(x) == id && is_pure(maker) &&
+                         uses_.only(narrow) == graph_.value(x).node &&
+                         cast_after(graph_.node(id).out[0], type(narrow).dtype) >= 0;
+    return between ? narrow : x;
+  }
+
+  // True if scaling the weights is less work than scaling the images. Weights that are narrowed are scaled on the way.
+  bool pays(const Node& made, ValueId x) const {
+    return is_half(type(x).dtype) || type(made.in[1]).shape.numel() <= type(x).shape.numel();
+  }
+
   // Convolution or linear map read only by this normalisation, if scaling its weights is less work; else -1.
   NodeId producer_of(NodeId id) const {
     const Node& norm = graph_.node(id);
-    if (!is_op(norm, "batch_norm_infer") || !is_pure(norm) || joins_residual(id)) return -1;
-    const ValueId x = norm.in[0];
+    if (!is_op(norm, "batch_norm_infer") || !is_pure(norm)) return -1;
+    if (norm.device.kind != DeviceKind::cuda && joins_residual(id)) return -1;
+    const ValueId x = normalised_by(id);
+    const bool narrow = x != norm.in[0];
     const NodeId producer = graph_.value(x).node;
     const Node& made = graph_.node(producer);
     const bool weighs = is_op(made, "conv1d") || is_op(made, "conv2d") || is_op(made, "conv3d") ||
                         (is_op(made, "linear") && type(x).shape.rank() == 2);
-    if (!weighs || !is_pure(made) || uses_.only(x) != id || is_half(type(x).dtype)) return -1;
-    if (!made.attrs.get<Symbol>(*made.attrs.find("activation")).empty()) return -1;
-    if (type(made.in[1]).shape.numel() > type(x).shape.numel()) return -1;
-    for (ValueId in : made.in) {
-      if (!may_be_read_later(graph_, in, producer, id)) return -1;
+    if (!weighs || !is_pure(made) || is_half(type(x).dtype) != narrow || (!narrow && uses_.only(x) != id)) return -1;
+    if (!made.attrs.get<Symbol>(*made.attrs.find("activation")).empty() || !pays(made, x)) return -1;
+    for (std::size_t i = 0; i < made.in.size(); ++i) {
+      const ValueId in = narrow && i > 0 ? widened(made.in[i]) : made.in[i];
+      if (in < 0 || !may_be_read_later(graph_, in, producer, id)) return -1;
     }
     return producer;
   }
@@ -70,9 +105,11 @@ class BatchNorms {
     like_ = id;
     const Node& norm = graph_.node(id);
     const Node& made = graph_.node(producer);
+    const DType dtype = type(norm.in[0]).dtype, narrow = type(made.out[0]).dtype;
     const auto stats = rewriter_.map({norm.in.data(), norm.in.size()});
-    auto in = rewriter_.map({made.in.data(), made.in.size()});
-    const DType dtype = type(norm.in[0]).dtype;
+    auto operands = made.in;
+    for (std::size_t i = 1; i < operands.size() && narrow != dtype; ++i) operands[i] = widened(operands[i]);
+    auto in = rewriter_.map({operands.data(), operands.size()});
     const ValueId eps = emit("full", {}, op::FullAttrs{{}, norm.attrs.as<op::EpsAttrs>().eps, dtype});
     ValueId scale = emit("rsqrt", {emit("add", {stats[2], eps})});
     if (stats.size() > 3) scale = emit("mul", {scale, stats[3]});
@@ -86,11 +123,16 @@ class BatchNorms {
       in[2] = shift;
     else
       in.push_back(shift);
+    for (std::size_t i = 1; i < in.size() && narrow != dtype; ++i) in[i] = emit("cast", {in[i]}, op::CastAttrs{narrow});
     const NodeId node = rewriter_.emit(*made.op, {in.data(), in.size()}, made.attrs, id);
     const ValueId y = rewriter_.to().node(node).out[0];
     rewriter_.to().value(y).layouts = graph_.value(norm.out[0]).layouts;
-    rewriter_.set(norm.out[0], y);
     rewriter_.stands_for(producer, node);
+    if (narrow == dtype) return rewriter_.set(norm.out[0], y);
+    const NodeId after = cast_after(norm.out[0], narrow);
+    rewriter_.stands_for(id, node);
+    rewriter_.stands_for(after, node);
+    rewriter_.set(graph_.node(after).out[0], y);
   }
 
   const Graph& graph_;

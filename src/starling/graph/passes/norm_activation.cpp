@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "starling/graph/dependencies.h"
+#include "starling/graph/match.h"
 #include "starling/graph/pass.h"
 #include "starling/graph/rewriter.h"
 #include "starling/graph/splice.h"
@@ -169,6 +170,22 @@ class Rewrite {
     return reader >= 0 && backward_of(graph_.value(node(id).in[0]).node) == reader;
   }
 
+  // Bias, in the new graph, of the normalisation that made this result of its relu without a residual, if `backward` on
+  // a GPU is its gradient: it makes the mask again of x, which it reads anyway, instead of reading y. Else -1.
+  ValueId bias_of(ValueId y, NodeId backward) const {
+    if (node(backward).device.kind != DeviceKind::cuda) return -1;
+    NodeId maker = graph_.value(y).node;
+    if (is_op(node(maker), "cast")) maker = graph_.value(node(maker).in[0]).node;
+    const int number = forward_[at(maker)];
+    if (number < 0 || found_[at(number)].relu != maker || found_[at(number)].residual >= 0) return -1;
+    const Node& norm = node(found_[at(number)].norm);
+    const Node& back = node(backward);
+    const bool same =
+        back.in[1] == norm.in[0] && back.in[2] == norm.out[1] && back.in[3] == norm.out[2] && back.in[4] == norm.in[1];
+    const ValueId bias = norm.in[2];
+    return same && may_be_read_later(graph_, bias, found_[at(number)].norm, backward) ? rewriter_.map(bias) : -1;
+  }
+
   bool emit_backward(NodeId id) {
     if (!is_op(node(id), "batch_norm_train_backward")) return false;
     NodeId relu = graph_.value(node(id).in[0]).node;
@@ -177,10 +194,13 @@ class Rewrite {
     if (backward_of(relu) != id) return false;
     static const OpDef& op = find_op("batch_norm_relu_backward");
     const DType wide = type(node(id).in[1]).dtype;
-    SmallVector<ValueId, 4> in;
-    for (ValueId operand : node(relu).in) in.push_back(cast(rewriter_.map(operand), wide, id));
+    const ValueId bias = bias_of(node(relu).in[1], id);
+    SmallVector<ValueId, 4> in{cast(rewriter_.map(node(relu).in[0]), wide, id)};
+    if (bias < 0) in.push_back(cast(rewriter_.map(node(relu).in[1]), wide, id));
     for (std::size_t i = 1; i < 5; ++i) in.push_back(rewriter_.map(node(id).in[i]));
-    const NodeId made = rewriter_.emit(op, {in.data(), in.size()}, node(id).attrs, id);
+    if (bias >= 0) in.push_back(bias);
+    static const OpDef& again = find_op("batch_norm_positive_backward");
+    const NodeId made = rewriter_.emit(bias >= 0 ? again : op, {in.data(), in.size()}, node(id).attrs, id);
     rewriter_.stands_for(relu, made);
     if (between >= 0) rewriter_.stands_for(between, made);
     for (std::size_t i = 0; i < 3; ++i) {

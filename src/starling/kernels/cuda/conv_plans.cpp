@@ -64,7 +64,50 @@ bool wants_channels_last(ConvPass pass, const kernels::PlanRequest& request) {
   return kernels::is_channels_last(pass == ConvPass::weight ? request.in[1] : request.out[0]);
 }
 
+bool has_library_types(const kernels::PlanRequest& request) {
+  for (const ArgDesc& arg : request.in) {
+    if (arg.dtype != request.in[0].dtype) return false;
+  }
+  return real_of(request.in[0].dtype) && request.out[0].dtype == request.in[0].dtype;
+}
+
+// Milliseconds of a kernel of its own that finishes a result: its launch, and what it reads and writes.
+float finishing_time(const ArgDesc& out, bool residual) {
+  constexpr float kLaunch = 0.002f, kBytesPerMs = 3e9f;
+  return kLaunch + static_cast<float>(kernels::bytes_of(out)) * (residual ? 3 : 2) / kBytesPerMs;
+}
+
 }  // namespace
+
+std::unique_ptr<Plan> plan_finished(const device::Conv& conv, const kernels::PlanRequest& request,
+                                    device::Activation activation) {
+  using device::Activation;
+  const bool residual = request.in.size() > 3;
+  if (request.in.size() < 3 || (activation != Activation::relu && activation != Activation::none)) return nullptr;
+  if (!has_products(conv) || !has_library_types(request) || !request.in[2].contiguous()) return nullptr;
+  const ConvStorage storage{request.in[0].dtype, wants_channels_last(ConvPass::forward, request)};
+  const auto plain = cudnn_convolution(ConvPass::forward, conv, storage);
+  const auto chosen =
+      cudnn_finished_convolution(conv, storage, {.relu = activation == Activation::relu, .residual = residual});
+  if (!chosen) return nullptr;
+  if (plain && chosen->milliseconds > plain->milliseconds + finishing_time(request.out[0], residual)) return nullptr;
+  ScratchCopies copies((chosen->scratch_bytes + 255) / 256 * 256);
+  const ScratchCopy x = copies.operand(request.in[0], storage.channels_last);
+  const ScratchCopy w = copies.operand(request.in[1], storage.channels_last);
+  const ScratchCopy more = residual ? copies.operand(request.in[3], storage.channels_last) : ScratchCopy{};
+  const ScratchCopy result = copies.result(request.out[0], storage.channels_last);
+  return kernels::make_plan(copies.bytes(), [=](const Launch& launch) {
+    void* const from_x = x.at(launch.in[0], launch);
+    void* const from_w = w.at(launch.in[1], launch);
+    void* const added = residual ? more.at(launch.in[3], launch) : nullptr;
+    void* const y = result.at(launch.out[0], launch);
+    if (x.copy) x.copy->run({&launch.in[0], &from_x, nullptr, launch.context});
+    if (w.copy) w.copy->run({&launch.in[1], &from_w, nullptr, launch.context});
+    if (more.copy) more.copy->run({&launch.in[3], &added, nullptr, launch.context});
+    chosen->run(from_x, from_w, launch.in[2], added, y, launch.scratch, stream_of(launch));
+    if (result.copy) result.copy->run({&y, &launch.out[0], nullptr, launch.context});
+  });
+}
 
 std::unique_ptr<Plan> plan_cudnn(ConvPass pass, const device::Conv& conv, const kernels::PlanRequest& request,
                                  std::shared_ptr<const Plan> epilogue) {
@@ -90,8 +133,15 @@ std::unique_ptr<Plan> plan_cudnn(ConvPass pass, const device::Conv& conv, const 
   });
 }
 
+std::unique_ptr<Plan> plan_forward(const device::Conv& conv, const kernels::PlanRequest& request,
+                                   device::Activation activation) {
+  if (auto finished = plan_finished(conv, request, activation)) return finished;
+  return plan_cudnn(ConvPass::forward, conv, request, plan_bias_epilogue(request, request.in.size() >= 3, activation));
+}
+
 std::shared_ptr<const Plan> plan_bias_epilogue(const kernels::PlanRequest& request, bool biased,
                                                device::Activation activation) {
+  const bool residual = request.in.size() > 3;
   if (!biased && activation == device::Activation::none) return nullptr;
   const ArgDesc& out = request.out[0];
   Chain chain{.shape = out.shape, .operands = {{out.dtype, out.strides}}, .steps = {}, .outputs = {}};
@@ -104,6 +154,13 @@ std::shared_ptr<const Plan> plan_bias_epilogue(const kernels::PlanRequest& reque
     chain.steps.push_back({"a + b", {0, 1}, DType::f32, {}});
     pointers.push_back({Pointer::Of::in, 2});
     value = 2;
+  }
+  if (residual) {
+    // Values are numbered operands first, so that the residual's number comes before that of the sum above.
+    chain.operands.push_back({request.in[3].dtype, request.in[3].strides});
+    chain.steps = {{"a + b", {0, 1}, DType::f32, {}}, {"a + b", {3, 2}, DType::f32, {}}};
+    pointers.push_back({Pointer::Of::in, 3});
+    value = 4;
   }
   chain.steps.push_back({activation_expression(activation, false), {value}, out.dtype, {}});
   chain.outputs = {value + 1};

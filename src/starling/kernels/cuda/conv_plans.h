@@ -17,12 +17,26 @@ inline bool has_products(const device::Conv& c) {
 std::unique_ptr<kernels::Plan> plan_cudnn(ConvPass pass, const device::Conv& conv, const kernels::PlanRequest& request,
                                           std::shared_ptr<const kernels::Plan> epilogue = nullptr);
 
+// Plan of a forward convolution of x, w and a bias, operands 0 to 2, and a residual where there is a fourth, that the
+// library computes in one: with its activation. Null if it cannot, or if a kernel of its own that finishes is faster.
+std::unique_ptr<kernels::Plan> plan_finished(const device::Conv& conv, const kernels::PlanRequest& request,
+                                             device::Activation activation);
+
+// Plan of a forward convolution: finished by the library, or by a kernel after it.
+std::unique_ptr<kernels::Plan> plan_forward(const device::Conv& conv, const kernels::PlanRequest& request,
+                                            device::Activation activation);
+
+// Plan of a convolution of a few channels, forward or for its weights, as one of more channels where that is faster;
+// null where it is not.
+std::unique_ptr<kernels::Plan> plan_few_channels(ConvPass pass, const device::Conv& conv,
+                                                 const kernels::PlanRequest& request, device::Activation activation);
+
 inline std::unique_ptr<kernels::Plan> plan_nothing() {
   return kernels::make_plan([](const kernels::Launch&) {});
 }
 
-// Epilogue that adds a bias [channels], operand 2, to the result [n, channels, sizes...] and applies an activation;
-// null if there is neither.
+// Epilogue that adds a bias [channels], operand 2, to the result [n, channels, sizes...], and a residual if there is an
+// operand 3, and applies an activation; null if there is neither.
 std::shared_ptr<const kernels::Plan> plan_bias_epilogue(const kernels::PlanRequest& request, bool biased,
                                                         device::Activation activation);
 

@@ -25,6 +25,22 @@ class Convolution {
   // Enqueues it; operands in the order of the pass. Throws when a launch fails.
   virtual void run(const void* first, const void* second, void* result, void* scratch, cudaStream_t stream) const = 0;
   std::size_t scratch_bytes = 0;
+  float milliseconds = 0;  // as measured when it was chosen
+};
+
+// Convolution that also finishes its result: y = relu(conv(x, w) + bias + residual). As above.
+class FinishedConvolution {
+ public:
+  virtual ~FinishedConvolution() = default;
+  // `residual` is stored as y; null if it was made without.
+  virtual void run(const void* x, const void* w, const void* bias, const void* residual, void* y, void* scratch,
+                   cudaStream_t stream) const = 0;
+  std::size_t scratch_bytes = 0;
+  float milliseconds = 0;
+};
+struct ConvFinish {
+  bool relu = false;
+  bool residual = false;
 };
 
 // Fastest of cuDNN's on the current device, found by timing when it is first asked for and kept for the life of the
@@ -34,7 +50,12 @@ std::shared_ptr<const Convolution> cudnn_convolution(ConvPass pass, const device
 // Version of cuDNN, major · 10000 + minor · 100 + patch; -1 in builds without it.
 int cudnn_version();
 
-// The same sizes for device code; false if one exceeds an int.
+// Fastest of cuDNN that finishes so, with a bias of its dtype; found and kept as above. Null if the library has none,
+// and for images whose channels are not last.
+std::shared_ptr<const FinishedConvolution> cudnn_finished_convolution(const device::Conv& conv, ConvStorage storage,
+                                                                      ConvFinish finish);
+
+// Sizes for device code; false if one exceeds an int.
 bool device_conv(const ConvGeometry& geometry, device::Conv& conv);
 
 }  // namespace starling::cuda

@@ -102,6 +102,7 @@ std::unique_ptr<Plan> plan_column_norm_backward(const PlanRequest& request, cons
   return make_plan(bytes, [=, to = *real_of(request.out[0].dtype)](const Launch& launch) {
     const device::ColumnNormBackward b{dy.on(launch),
                                        y.on(launch),
+                                       floats_at(launch, which.bias),
                                        image.on(launch),
                                        floats_at(launch, which.mean),
                                        floats_at(launch, which.var),

@@ -26,7 +26,7 @@ struct ColumnOperands {
 std::unique_ptr<kernels::Plan> plan_column_norm(const kernels::PlanRequest& request, const ColumnOperands& which,
                                                 double eps);
 struct ColumnSlopes {
-  int dy = 0, y = -1, x = 1, mean = 2, var = 3, weight = -1;
+  int dy = 0, y = -1, x = 1, mean = 2, var = 3, weight = -1, bias = -1;  // bias: to make y again
 };
 std::unique_ptr<kernels::Plan> plan_column_norm_backward(const kernels::PlanRequest& request, const ColumnSlopes& which,
                                                          double eps);

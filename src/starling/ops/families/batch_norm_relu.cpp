@@ -44,6 +44,21 @@ TensorList decompose_backward(std::span<const Tensor> in, const Attrs& attrs) {
   return apply(named_op<"batch_norm_train_backward">(), operands, attrs);
 }
 
+// As above, of dy where the normalised x, made again, is positive.
+Types infer_positive(const InferCall& call) {
+  const NormView v = norm_view(call.op, call.in[1], call.attrs);
+  const TensorType channels{call.in[1].dtype, v.weight_type};
+  expect(call, 0, call.in[1]);
+  for (std::size_t i : {2, 3, 4, 5}) expect(call, i, channels);
+  return {call.in[1], channels, channels};
+}
+
+TensorList decompose_positive(std::span<const Tensor> in, const Attrs& attrs) {
+  const Tensor y = batch_norm_infer(in[1], in[2], in[3], in[4], in[5], attrs.as<op::EpsAttrs>());
+  const Tensor operands[] = {apply1(named_op<"relu_backward">(), {in[0], y}), in[1], in[2], in[3], in[4]};
+  return apply(named_op<"batch_norm_train_backward">(), operands, attrs);
+}
+
 std::vector<OpCase> cases(bool backward) {
   std::vector<OpCase> made;
   int i = 0;
@@ -61,6 +76,16 @@ std::vector<OpCase> cases(bool backward) {
     if (!backward && i % 2) c.in.push_back({.shape = x});
     made.push_back(c);
     ++i;
+  }
+  return made;
+}
+
+// The same operands without y, and with a bias.
+std::vector<OpCase> positive_cases() {
+  std::vector<OpCase> made = cases(true);
+  for (OpCase& c : made) {
+    c.in.erase(c.in.begin() + 1);
+    c.in.push_back({.shape = c.in[2].shape, .low = -0.5, .high = 0.5});
   }
   return made;
 }
@@ -85,6 +110,16 @@ void register_ops_batch_norm_relu(OpRegistry& ops) {
            .infer = infer_backward,
            .decompose = decompose_backward,
            .cases = [] { return cases(true); },
+           .precision = Width::wide});
+  ops.add({.name = "batch_norm_positive_backward",
+           .doc = "batch_norm_train_backward of dy where the normalised x is positive.",
+           .inputs = {"dy", "x", "mean", "var", "weight", "bias"},
+           .outputs = {"dx", "dweight", "dbias"},
+           .attrs = &attr_type<op::EpsAttrs>(),
+           .infer = infer_positive,
+           .decompose = decompose_positive,
+           .cases = positive_cases,
+           .plain = true,
            .precision = Width::wide});
 }
 

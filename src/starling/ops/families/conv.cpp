@@ -1,6 +1,7 @@
 #include "starling/ops/api/conv.h"
 
 #include "starling/base/error.h"
+#include "starling/ops/api/binary.h"
 #include "starling/ops/api/matmul.h"
 #include "starling/ops/api/reduce.h"
 #include "starling/ops/api/shape_ops.h"
@@ -90,6 +91,14 @@ Types infer_conv(const InferCall& call) {
           to_string(call.in[2].shape));
   }
   return {TensorType{call.in[0].dtype, without_unit_sizes(g.y, spatial_rank(a.stride))}};
+}
+
+Types infer_residual(const InferCall& call) {
+  const Types y = infer_conv<op::Conv2dAttrs>({call.op, call.in.first(3), call.attrs});
+  rules::expect_same_dtype(call);
+  check(call.in[3].shape == y[0].shape, "[{}] expected a residual {}, got {}", call.op.name, to_string(y[0].shape),
+        to_string(call.in[3].shape));
+  return y;
 }
 
 template <class G>
@@ -258,6 +267,26 @@ OpDef conv_op(const char* name, const char* doc, const std::function<TensorList(
           .precision = Width::narrow};
 }
 
+std::vector<OpCase> cases_residual() {
+  std::vector<OpCase> cases;
+  for (OpCase c : cases_2d()) {
+    auto a = c.attrs.as<op::Conv2dAttrs>();
+    const Shape y = without_unit_sizes(conv_geometry(c.in[0].shape, c.in[1].shape, a, "cases").y, 2);
+    if (cases.size() % 2 == 0) a.activation = Symbol("relu");
+    if (c.in.size() < 3) c.in.push_back({.shape = {c.in[1].shape[0]}});
+    c.in.push_back({.shape = y});
+    cases.push_back({c.in, a});
+  }
+  return cases;
+}
+
+TensorList decompose_residual(std::span<const Tensor> in, const Attrs& attrs) {
+  op::Conv2dAttrs a = attrs.as<op::Conv2dAttrs>();
+  const Symbol activation = a.activation;
+  a.activation = {};
+  return {op::activate(activation, add(conv2d(in[0], in[1], in[2], a), in[3]))};
+}
+
 template <class A, class G>
 void register_backward(OpRegistry& ops, const std::string& name, std::vector<OpCase> (*cases)()) {
   ops.add({.name = name + "_backward_input",
@@ -298,6 +327,16 @@ void register_ops_conv(OpRegistry& ops) {
   ops.add(conv_op<op::Conv3dAttrs>(
       "conv3d", "Three-dimensional convolution (cross-correlation) of [n, c, d, h, w], with bias and activation.",
       grad_conv<op::Conv3dAttrs>, conv3d, cases_3d));
+  ops.add({.name = "conv2d_residual",
+           .doc = "Activation of the sum of conv2d, with a bias, and a residual.",
+           .inputs = {"x", "weight", "bias", "residual"},
+           .attrs = &attr_type<op::Conv2dAttrs>(),
+           .infer = infer_residual,
+           .decompose = decompose_residual,
+           .cases = cases_residual,
+           .plain = true,
+           .cost = {flops_of_conv},
+           .precision = Width::narrow});
   register_backward<op::Conv2dAttrs, op::Conv2dGradAttrs>(ops, "conv2d", cases_2d);
   register_backward<op::Conv3dAttrs, op::Conv3dGradAttrs>(ops, "conv3d", cases_3d);
 }

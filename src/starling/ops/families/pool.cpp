@@ -188,6 +188,34 @@ std::vector<OpCase> backward_cases() {
   return cases;
 }
 
+op::MaxPoolAttrs windows_of(const op::MaxPoolGradAttrs& a) {
+  return {a.kernel, a.stride, a.padding, a.dilation, a.ceil_mode};
+}
+
+Types infer_window_backward(const InferCall& call) {
+  rules::expect_float(call);
+  const auto& a = call.attrs.as<op::MaxPoolGradAttrs>();
+  check_positions(a.shape, call.in[1], call);
+  const Shape y = pool_geometry(a.shape, windows_of(a), 2, call.op.name.c_str()).y;
+  check(call.in[0].shape == y && call.in[1].shape == y, "[{}] expected dy and index of {}, got {} and {}", call.op.name,
+        to_string(y), to_string(call.in[0]), to_string(call.in[1]));
+  return {TensorType{call.in[0].dtype, a.shape}};
+}
+
+// Pairs of a shape and windows over it; positions are drawn from the whole image, so that most lie outside theirs.
+std::vector<OpCase> window_cases() {
+  std::vector<OpCase> cases;
+  for (const OpCase& forward : max_cases(2)) {
+    const Shape& x = forward.in[0].shape;
+    const auto& a = forward.attrs.as<op::MaxPoolAttrs>();
+    const Shape y = pool_geometry(x, a, 2, "cases").y;
+    const double volume = static_cast<double>(x[2] * x[3]);
+    cases.push_back({{{.shape = y}, {.shape = y, .low = 0, .high = volume - 0.5, .dtype = DType::i32}},
+                     op::MaxPoolGradAttrs{x, a.kernel, a.stride, a.padding, a.dilation, a.ceil_mode}});
+  }
+  return cases;
+}
+
 ShardRule shard_pool(const ShardCall& call) { return rules::shard_batch(call, 0b11); }
 
 OpDef max_op(std::string name, std::string doc, const AttrType& attrs, std::function<Types(const InferCall&)> infer,
@@ -254,6 +282,16 @@ void register_ops_pool(OpRegistry& ops) {
            .shard = shard_pool,
            .cases = backward_cases,
            .saves = kSavesInputs,
+           .cost = costs::each_of_first(),
+           .precision = Width::wide});
+  ops.add({.name = "max_pool2d_backward",
+           .doc = "max_pool_backward of positions that lie in their windows; those of others are left out.",
+           .inputs = {"dy", "index"},
+           .outputs = {"dx"},
+           .attrs = &attr_type<op::MaxPoolGradAttrs>(),
+           .infer = infer_window_backward,
+           .cases = window_cases,
+           .plain = true,
            .cost = costs::each_of_first(),
            .precision = Width::wide});
   ops.add({.name = "max_pool_gather",

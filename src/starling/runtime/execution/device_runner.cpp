@@ -2,6 +2,7 @@
 #include "starling/runtime/execution/device_timer.h"
 #include "starling/runtime/execution/replay.h"
 #include "starling/runtime/execution/runner.h"
+#include "starling/runtime/execution/step_order.h"
 
 namespace starling::runtime {
 namespace {
@@ -29,15 +30,43 @@ class DeviceRunner final : public Runner {
     auto recording = make_cuda_replay(device.index);
     check(recording != nullptr, "[run] expected a build with CUDA for a program on {}, got one without",
           to_string(device));
-    recording->record([&](void* stream) {
-      for (const auto& step : program_.lanes()[0]) program_.run(step, stream);
-    });
+    const auto before = steps_before(memory());
+    recording->record_steps(before,
+                            [&](std::size_t step, void* stream) { program_.run(program_.lanes()[0][step], stream); });
     recording->launch();
     recordings_.emplace_back(key, std::move(recording));
   }
 
  private:
   static constexpr std::size_t kMostRecordings = 8;
+  // Bytes from which a step is taken to fill the device: beside such a one another large one gains nothing.
+  static constexpr std::size_t kLarge = std::size_t{16} << 20;
+
+  std::vector<StepMemory> memory() const {
+    std::vector<StepMemory> made;
+    for (const auto& step : program_.lanes()[0]) made.push_back(memory_of(step));
+    return made;
+  }
+
+  StepMemory memory_of(const BoundProgram::Step& step) const {
+    const Instruction& instruction = *step.instruction;
+    StepMemory made;
+    std::size_t bytes = 0;
+    const auto add = [&](const void* at, std::size_t size, bool writes) {
+      made.memory.push_back({static_cast<const std::byte*>(at), size, writes});
+      bytes += size;
+    };
+    for (std::size_t i = 0; i < instruction.in.size(); ++i)
+      add(step.in[i], static_cast<std::size_t>(instruction.in[i].bytes), false);
+    for (std::size_t i = 0; i < instruction.out.size(); ++i)
+      add(step.out[i], static_cast<std::size_t>(instruction.out[i].bytes), true);
+    add(step.scratch, step.plan->scratch_bytes, true);
+    const graph::Node& node = program_.executable().graph().node(instruction.node);
+    made.alone =
+        (node.op->stateful && !is_op(node, "assign")) || node.op->comm || node.op->measure || !node.after.empty();
+    made.large = bytes >= kLarge;
+    return made;
+  }
 
   // Step by step, without a recording. Instructions stand one after another in the profile, by their time on the
   // device.

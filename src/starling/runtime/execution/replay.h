@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "starling/base/function_ref.h"
 
@@ -16,6 +19,9 @@ class DeviceRecording {
   virtual void record(FunctionRef<void(void* stream)> enqueue) = 0;
   virtual void launch() = 0;       // asynchronous
   virtual void synchronize() = 0;  // waits for the launch to end; throws device errors
+  // Records by steps: each follows those that `before` names for it, and may run beside others.
+  virtual void record_steps(std::span<const std::vector<int>> before,
+                            FunctionRef<void(std::size_t step, void* stream)> enqueue) = 0;
 };
 
 // CUDA implementation; null in builds without CUDA.

@@ -56,6 +56,7 @@ class Lowering {
   Address address_of(const Location& location) const;
   void touch(int memory, bool writes, const LaneClock& start, const LaneClock& end);
   // Addresses in the arena (memory/arena_addresses.cpp).
+  bool keeps_apart() const;
   std::vector<BufferUse> value_uses(std::vector<int>& index_of) const;
   std::vector<BufferUse> scratch_uses(bool shared) const;
   void resolve(const MemoryPlan& plan, const std::vector<int>& index_of, std::size_t values, bool shared);

@@ -1,17 +1,13 @@
 #include "starling/kernels/cuda/convolution.h"
 
-#include <cudnn.h>
-
 #include <array>
 #include <cstring>
 #include <limits>
 #include <map>
 #include <mutex>
 #include <span>
-#include <vector>
 
-#include "starling/kernels/cuda/stopwatch.h"
-#include "starling/kernels/cuda/stream.h"
+#include "starling/kernels/cuda/cudnn/descriptors.h"
 
 // The functions named by algorithm, which take what the graph gives without a translation, are marked deprecated.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
@@ -19,99 +15,7 @@
 namespace starling::cuda {
 namespace {
 
-void check_cudnn(cudnnStatus_t status, const char* what) {
-  check(status == CUDNN_STATUS_SUCCESS, "[cuda] expected {} to succeed, got {}", what, cudnnGetErrorString(status));
-}
-
-// One handle for the process, bound to a stream for each call: a call only enqueues.
-class Handle {
- public:
-  static Handle& shared() {
-    static auto& handle = *new Handle;
-    return handle;
-  }
-  template <class Use>
-  auto with(cudaStream_t stream, Use&& use) {
-    const std::lock_guard lock(mutex_);
-    check_cudnn(cudnnSetStream(handle_, stream), "choosing a stream");
-    return use(handle_);
-  }
-
- private:
-  Handle() { check_cudnn(cudnnCreate(&handle_), "starting cuDNN"); }
-  cudnnHandle_t handle_ = nullptr;
-  std::mutex mutex_;
-};
-
-cudnnDataType_t library_type(DType dtype) {
-  return dtype == DType::bf16 ? CUDNN_DATA_BFLOAT16 : dtype == DType::f16 ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT;
-}
-
-// Descriptors of one convolution; flat ones in two dimensions, which cuDNN has more kernels for.
-class Descriptors {
- public:
-  Descriptors(const device::Conv& c, ConvStorage storage) : storage_(storage) {
-    check_cudnn(cudnnCreateTensorDescriptor(&x), "describing a convolution");
-    check_cudnn(cudnnCreateTensorDescriptor(&y), "describing a convolution");
-    check_cudnn(cudnnCreateFilterDescriptor(&w), "describing a convolution");
-    check_cudnn(cudnnCreateConvolutionDescriptor(&conv), "describing a convolution");
-    const bool flat = c.x[0] == 1 && c.k[0] == 1 && c.y[0] == 1 && c.padding[0] == 0;
-    const int skipped = flat ? 1 : 0;
-    describe(x, c.n, c.c, c.x, skipped);
-    describe(y, c.n, c.o, c.y, skipped);
-    std::vector<int> taps{c.o, c.c / c.groups};
-    for (int d = skipped; d < 3; ++d) taps.push_back(c.k[d]);
-    check_cudnn(cudnnSetFilterNdDescriptor(w, library_type(storage.dtype),
-                                           storage.channels_last ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW,
-                                           static_cast<int>(taps.size()), taps.data()),
-                "describing a convolution");
-    check_cudnn(cudnnSetConvolutionNdDescriptor(conv, 3 - skipped, c.padding + skipped, c.stride + skipped,
-                                                c.dilation + skipped, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
-                "describing a convolution");
-    check_cudnn(cudnnSetConvolutionGroupCount(conv, c.groups), "describing a convolution");
-  }
-  Descriptors(const Descriptors&) = delete;
-  Descriptors& operator=(const Descriptors&) = delete;
-  ~Descriptors() {
-    cudnnDestroyTensorDescriptor(x);
-    cudnnDestroyTensorDescriptor(y);
-    cudnnDestroyFilterDescriptor(w);
-    cudnnDestroyConvolutionDescriptor(conv);
-  }
-
-  cudnnTensorDescriptor_t x = nullptr, y = nullptr;
-  cudnnFilterDescriptor_t w = nullptr;
-  cudnnConvolutionDescriptor_t conv = nullptr;
-
- private:
-  void describe(cudnnTensorDescriptor_t tensor, int n, int channels, const int (&size)[3], int skipped) const {
-    std::vector<int> sizes{n, channels};
-    for (int d = skipped; d < 3; ++d) sizes.push_back(size[d]);
-    std::vector<int> strides(sizes.size(), 1);
-    for (std::size_t d = sizes.size() - 1; d > 0; --d) strides[d - 1] = strides[d] * sizes[d];
-    if (storage_.channels_last) {
-      for (std::size_t d = 2; d < sizes.size(); ++d) strides[d] *= channels;
-      strides[1] = 1;
-    }
-    check_cudnn(cudnnSetTensorNdDescriptor(tensor, library_type(storage_.dtype), static_cast<int>(sizes.size()),
-                                           sizes.data(), strides.data()),
-                "describing a convolution");
-  }
-  ConvStorage storage_;
-};
-
-constexpr std::size_t kMostScratch = std::size_t{1} << 30;
-constexpr int kMostAlgorithms = 8;
-constexpr int kMostTried = 3;
-
-struct Trial {
-  TrialMemory x, w, y, scratch{library_scratch(kMostScratch)};
-  static std::size_t bytes(long long a, long long b, const int (&size)[3]) {
-    return static_cast<std::size_t>(a * b * size[0] * size[1] * size[2]) * sizeof(float);
-  }
-  explicit Trial(const device::Conv& c)
-      : x(bytes(c.n, c.c, c.x)), w(bytes(c.o, c.c / c.groups, c.k)), y(bytes(c.n, c.o, c.y)) {}
-};
+using namespace cudnn;  // NOLINT(google-build-using-namespace)
 
 // The three passes: how algorithms are found and run.
 struct Forward {
@@ -217,6 +121,7 @@ class Chosen final : public Convolution {
     }
     if (!(least < std::numeric_limits<float>::infinity())) return false;
     use(fastest);
+    milliseconds = least;
     return true;
   }
 

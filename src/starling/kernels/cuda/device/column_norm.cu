@@ -169,29 +169,61 @@ __global__ void __launch_bounds__(kThreads, kFast ? 4 : 3)
                            [&](const Both& both, long long i) { finish(both.x.eight(), both.residual.eight(), i); });
 }
 
-// Packs that a pass of the gradient reads, and dy through the relu.
-template <bool kFast>
+// Where the gradient's relu takes its mask from: there is no relu, its results, or x, of which they are made again.
+enum class Mask { none, result, again };
+
+// Packs that a pass of the gradient reads.
+template <bool kFast, Mask kMask>
 struct Slopes {
-  Loaded<kFast> dy, y, x;
+  Loaded<kFast> dy, x;
   __device__ static Slopes from(const ColumnNormBackward& b, long long i) {
-    Slopes all{};
-    all.dy = Loaded<kFast>::from(b.dy, i);
-    if (b.y.data) all.y = Loaded<kFast>::from(b.y, i);
-    all.x = Loaded<kFast>::from(b.x, i);
-    return all;
+    return {Loaded<kFast>::from(b.dy, i), Loaded<kFast>::from(b.x, i)};
   }
-  __device__ Eight slope(bool masked) const {
-    Eight g = dy.eight();
-    const Eight out = y.eight();
-#pragma unroll
-    for (int k = 0; k < 8; ++k) g.at[k] = !masked || out.at[k] > 0 ? g.at[k] : 0.f;
-    return g;
+};
+template <bool kFast>
+struct Slopes<kFast, Mask::result> {
+  Loaded<kFast> dy, x, y;
+  __device__ static Slopes from(const ColumnNormBackward& b, long long i) {
+    return {Loaded<kFast>::from(b.dy, i), Loaded<kFast>::from(b.x, i), Loaded<kFast>::from(b.y, i)};
   }
 };
 
+// Factor and offset by which y was made of x, as the forward pass has them.
+struct Forth {
+  Eight scale, shift;
+};
+template <Mask kMask>
+__device__ __forceinline__ Forth forth_of(const ColumnNorm& p, const ColumnNormBackward& b, int channel) {
+  Forth made{};
+  if (kMask != Mask::again) return made;
+#pragma unroll
+  for (int k = 0; k < 8; ++k) {
+    const int c = channel + k;
+    made.scale.at[k] = b.weight[c] / sqrtf(b.var[c] + p.eps);
+    made.shift.at[k] = b.bias[c] - b.mean[c] * made.scale.at[k];
+  }
+  return made;
+}
+
+// dy through the relu.
+template <bool kFast, Mask kMask>
+__device__ __forceinline__ Eight slope_of(const Slopes<kFast, kMask>& loaded, const Eight& x, const Forth& forth) {
+  Eight g = loaded.dy.eight();
+  if constexpr (kMask == Mask::again) {
+#pragma unroll
+    for (int k = 0; k < 8; ++k) g.at[k] = x.at[k] * forth.scale.at[k] + forth.shift.at[k] > 0 ? g.at[k] : 0.f;
+  }
+  if constexpr (kMask == Mask::result) {
+    const Eight y = loaded.y.eight();
+#pragma unroll
+    for (int k = 0; k < 8; ++k) g.at[k] = y.at[k] > 0 ? g.at[k] : 0.f;
+  }
+  return g;
+}
+
 // Σ g and Σ g · (x - mean).
-template <bool kFast>
-__global__ void __launch_bounds__(kThreads, kFast ? 4 : 3)
+template <bool kFast, Mask kMask>
+__global__ void __launch_bounds__(kThreads, kFast&& kMask != Mask::again ? 4 : 3)
     slopes_kernel(const __grid_constant__ ColumnNorm p, const __grid_constant__ ColumnNormBackward b, int across,
                   float* parts) {
   begin();
@@ -199,10 +231,10 @@ __global__ void __launch_bounds__(kThreads, kFast ? 4 : 3)
   Eight sum{}, dot{}, mean;
 #pragma unroll
   for (int k = 0; k < 8; ++k) mean.at[k] = b.mean[at.channel + k];
-  const bool masked = b.y.data != nullptr;
-  const auto load = [&](long long i) { return Slopes<kFast>::from(b, i); };
-  each_pack<kFast ? 2 : 1>(at, p.channels, load, [&](const Slopes<kFast>& loaded, long long) {
-    const Eight g = loaded.slope(masked), x = loaded.x.eight();
+  const Forth forth = forth_of<kMask>(p, b, at.channel);
+  const auto load = [&](long long i) { return Slopes<kFast, kMask>::from(b, i); };
+  each_pack<kFast ? 2 : 1>(at, p.channels, load, [&](const Slopes<kFast, kMask>& loaded, long long) {
+    const Eight x = loaded.x.eight(), g = slope_of(loaded, x, forth);
 #pragma unroll
     for (int k = 0; k < 8; ++k) {
       sum.at[k] += g.at[k];
@@ -228,8 +260,8 @@ __global__ void __launch_bounds__(1024)
   if (b.dweight) b.dweight[channel] = dot / sqrtf(b.var[channel] + p.eps);
 }
 
-template <bool kFast>
-__global__ void __launch_bounds__(kThreads, kFast ? 4 : 3)
+template <bool kFast, Mask kMask>
+__global__ void __launch_bounds__(kThreads, kFast&& kMask != Mask::again ? 4 : 3)
     backward_kernel(const __grid_constant__ ColumnNorm p, const __grid_constant__ ColumnNormBackward b, int across,
                     const float* sums) {
   begin();
@@ -244,11 +276,11 @@ __global__ void __launch_bounds__(kThreads, kFast ? 4 : 3)
     from_x.at[k] = -scale.at[k] * sums[p.channels + c] * inverse / n;
     shift.at[k] = -scale.at[k] * sums[c] / n - from_x.at[k] * mean;
   }
-  const bool masked = b.y.data != nullptr;
-  const auto load = [&](long long i) { return Slopes<kFast>::from(b, i); };
-  each_pack<kFast ? 2 : 1>(at, p.channels, load, [&](const Slopes<kFast>& loaded, long long i) {
-    Eight g = loaded.slope(masked);
+  const Forth forth = forth_of<kMask>(p, b, at.channel);
+  const auto load = [&](long long i) { return Slopes<kFast, kMask>::from(b, i); };
+  each_pack<kFast ? 2 : 1>(at, p.channels, load, [&](const Slopes<kFast, kMask>& loaded, long long i) {
     const Eight x = loaded.x.eight();
+    Eight g = slope_of(loaded, x, forth);
 #pragma unroll
     for (int k = 0; k < 8; ++k) g.at[k] = scale.at[k] * g.at[k] + (from_x.at[k] * x.at[k] + shift.at[k]);
     store<kFast>(b.dx, i, g);
@@ -290,6 +322,29 @@ bool is_fast(const RealsOut& x) { return is_fast(x.data, x.kind); }
 
 LaunchShape parts_shape(const ColumnNorm& p) { return {dim3(blocks_for(p.channels, 32)), dim3(32, 32)}; }
 
+template <Mask kMask>
+cudaError_t load_slopes() {
+  for (const cudaError_t status : {load(slopes_kernel<false, kMask>), load(slopes_kernel<true, kMask>),
+                                   load(backward_kernel<false, kMask>), load(backward_kernel<true, kMask>)}) {
+    if (status != cudaSuccess) return status;
+  }
+  return cudaSuccess;
+}
+
+template <Mask kMask>
+cudaError_t launch_slopes(const ColumnNorm& norm, const ColumnNormBackward& b, float* scratch, cudaStream_t stream) {
+  const Grid g = grid_of(norm);
+  float* sums = scratch + 2ll * g.parts * norm.channels;
+  const bool reads = is_fast(b.dy) && is_fast(b.x) && (kMask != Mask::result || is_fast(b.y));
+  cudaError_t status = launch(reads ? slopes_kernel<true, kMask> : slopes_kernel<false, kMask>, rows_shape(g), stream,
+                              norm, b, g.across, scratch);
+  if (status != cudaSuccess) return status;
+  status = launch(slope_sums_kernel, parts_shape(norm), stream, norm, b, scratch, g.parts, sums);
+  if (status != cudaSuccess) return status;
+  return launch(reads && is_fast(b.dx) ? backward_kernel<true, kMask> : backward_kernel<false, kMask>, rows_shape(g),
+                stream, norm, b, g.across, sums);
+}
+
 }  // namespace
 
 bool takes_columns(long long rows, long long channels) {
@@ -301,9 +356,8 @@ long long column_norm_scratch(const ColumnNorm& norm) { return 2ll * (grid_of(no
 cudaError_t load_column_norm() {
   for (const cudaError_t status :
        {load(moments_kernel<false>), load(moments_kernel<true>), load(statistics_kernel), load(forward_kernel<false>),
-        load(forward_kernel<true>), load(slopes_kernel<false>), load(slopes_kernel<true>), load(slope_sums_kernel),
-        load(backward_kernel<false>), load(backward_kernel<true>), load(sum_kernel<false>), load(sum_kernel<true>),
-        load(sum_parts_kernel)}) {
+        load(forward_kernel<true>), load_slopes<Mask::none>(), load_slopes<Mask::result>(), load_slopes<Mask::again>(),
+        load(slope_sums_kernel), load(sum_kernel<false>), load(sum_kernel<true>), load(sum_parts_kernel)}) {
     if (status != cudaSuccess) return status;
   }
   return cudaSuccess;
@@ -323,16 +377,9 @@ cudaError_t launch_column_norm(const ColumnNorm& norm, const ColumnNormForward& 
 
 cudaError_t launch_column_norm_backward(const ColumnNorm& norm, const ColumnNormBackward& b, float* scratch,
                                         cudaStream_t stream) {
-  const Grid g = grid_of(norm);
-  float* sums = scratch + 2ll * g.parts * norm.channels;
-  const bool reads = is_fast(b.dy) && is_fast(b.y) && is_fast(b.x);
-  cudaError_t status =
-      launch(reads ? slopes_kernel<true> : slopes_kernel<false>, rows_shape(g), stream, norm, b, g.across, scratch);
-  if (status != cudaSuccess) return status;
-  status = launch(slope_sums_kernel, parts_shape(norm), stream, norm, b, scratch, g.parts, sums);
-  if (status != cudaSuccess) return status;
-  return launch(reads && is_fast(b.dx) ? backward_kernel<true> : backward_kernel<false>, rows_shape(g), stream, norm, b,
-                g.across, sums);
+  if (b.bias) return launch_slopes<Mask::again>(norm, b, scratch, stream);
+  return b.y.data ? launch_slopes<Mask::result>(norm, b, scratch, stream)
+                  : launch_slopes<Mask::none>(norm, b, scratch, stream);
 }
 
 cudaError_t launch_column_sum(const ColumnNorm& shape, Reals x, RealsOut sum, float scale, float* scratch,

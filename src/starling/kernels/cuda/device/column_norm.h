@@ -31,7 +31,8 @@ struct ColumnNormForward {
 
 struct ColumnNormBackward {
   Reals dy;
-  Reals y;  // results of a relu, whose gradient dy gets first; or null
+  Reals y;            // results of a relu, whose gradient dy gets first; or null
+  const float* bias;  // to make y again, which is not read then; or null
   Reals x;
   const float* mean;
   const float* var;

@@ -102,6 +102,39 @@ struct Phase {
   __host__ __device__ int columns(const ImagePool& p) const { return (p.columns.out - column + step - 1) / step; }
 };
 
+// Windows [first, last] that may contain an element; with dilation not all of them do, and their positions say so.
+__device__ __forceinline__ int2 windows_around(const PoolAxis& a, int at) {
+  const int reach = at + a.padding - (a.kernel - 1) * a.dilation;
+  const int first = reach > 0 ? (reach + a.stride - 1) / a.stride : 0;
+  return make_int2(first, min((at + a.padding) / a.stride, a.out - 1));
+}
+
+__global__ void __launch_bounds__(kThreads)
+    max_backward_kernel(const __grid_constant__ ImagePool p, Reals dy, const int* index, RealsOut dx, long long sites) {
+  begin();
+  const long long number = static_cast<long long>(blockIdx.x) * kThreads + threadIdx.x;
+  if (number >= sites) return;
+  const Site at = site_of(number, p.rows.in, p.columns.in, p.channels);
+  const int2 rows = windows_around(p.rows, at.row), columns = windows_around(p.columns, at.column);
+  const int place = at.row * p.columns.in + at.column;
+  Eight sum{};
+  for (int h = rows.x; h <= rows.y; ++h) {
+    if ((at.row + p.rows.padding - h * p.rows.stride) % p.rows.dilation != 0) continue;
+    for (int w = columns.x; w <= columns.y; ++w) {
+      if ((at.column + p.columns.padding - w * p.columns.stride) % p.columns.dilation != 0) continue;
+      const long long from =
+          offset_of(at.image, h * p.columns.out + w, p.rows.out * p.columns.out, p.channels) + at.channel;
+      const int4 low = *reinterpret_cast<const int4*>(index + from);
+      const int4 high = *reinterpret_cast<const int4*>(index + from + 4);
+      const int places[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+      const Eight g = load_eight(dy, from);
+#pragma unroll
+      for (int k = 0; k < 8; ++k) sum.at[k] += places[k] == place ? g.at[k] : 0.f;
+    }
+  }
+  store_eight(dx, number * 8, sum);
+}
+
 // Windows of a phase that do name one position, as windows of more than `step` strides may, are summed all the same.
 __global__ void __launch_bounds__(kThreads) scatter_kernel(const __grid_constant__ ImagePool p, Phase phase, Reals dy,
                                                            const int* index, float* sums, long long sites) {
@@ -138,8 +171,8 @@ LaunchShape for_sites(long long sites) { return {dim3(blocks_for(sites, kThreads
 }  // namespace
 
 cudaError_t load_image_pool() {
-  for (const cudaError_t status :
-       {load(max_kernel), load(mean_kernel), load(mean_backward_kernel), load(scatter_kernel), load(convert_kernel)}) {
+  for (const cudaError_t status : {load(max_kernel), load(mean_kernel), load(mean_backward_kernel),
+                                   load(max_backward_kernel), load(scatter_kernel), load(convert_kernel)}) {
     if (status != cudaSuccess) return status;
   }
   return cudaSuccess;
@@ -158,6 +191,12 @@ cudaError_t launch_image_mean(const ImagePool& pool, Reals x, RealsOut y, cudaSt
 cudaError_t launch_image_mean_backward(const ImagePool& pool, Reals dy, RealsOut dx, cudaStream_t stream) {
   const long long sites = sites_in(pool);
   return launch(mean_backward_kernel, for_sites(sites), stream, pool, dy, dx, sites);
+}
+
+cudaError_t launch_image_max_backward(const ImagePool& pool, Reals dy, const int* index, RealsOut dx,
+                                      cudaStream_t stream) {
+  const long long sites = sites_in(pool);
+  return launch(max_backward_kernel, for_sites(sites), stream, pool, dy, index, dx, sites);
 }
 
 cudaError_t launch_image_scatter(const ImagePool& pool, Reals dy, const int* index, float* sums, RealsOut dx,

@@ -20,6 +20,10 @@ cudaError_t launch_image_max_pool(const ImagePool& pool, Reals x, RealsOut y, in
 cudaError_t launch_image_mean(const ImagePool& pool, Reals x, RealsOut y, cudaStream_t stream);
 cudaError_t launch_image_mean_backward(const ImagePool& pool, Reals dy, RealsOut dx, cudaStream_t stream);
 
+// Σ dy of the windows whose position is an element, for every element, in the order of the windows.
+cudaError_t launch_image_max_backward(const ImagePool& pool, Reals dy, const int* index, RealsOut dx,
+                                      cudaStream_t stream);
+
 // dy at its positions in images of rows.in · columns.in, summed in f32 in `sums` of that many floats by image and
 // channel, then converted. Windows apart from each other are added at once, the others after them, so that sums have
 // one order as long as a window reaches over two strides at most, or three where the stride is 1.

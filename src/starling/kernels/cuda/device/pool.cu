@@ -151,6 +151,35 @@ __global__ void __launch_bounds__(kThreads)
   y[i] = at >= 0 && at < p.volume ? x[i / p.windows * p.volume + at] : NAN;
 }
 
+// Windows [first, last] that may contain an element; with dilation not all of them do.
+__device__ __forceinline__ int2 windows_around(const PoolAxis& a, int at) {
+  const int reach = at + a.padding - (a.kernel - 1) * a.dilation;
+  const int first = reach > 0 ? (reach + a.stride - 1) / a.stride : 0;
+  return make_int2(first, min((at + a.padding) / a.stride, a.out - 1));
+}
+
+__global__ void __launch_bounds__(kThreads) max_backward_kernel(const __grid_constant__ Pool p, const float* dy,
+                                                                const int* index, float* dx, long long elements) {
+  begin();
+  const long long number = static_cast<long long>(blockIdx.x) * kThreads + threadIdx.x;
+  if (number >= elements) return;
+  const PoolAxis &b = p.axes[1], &c = p.axes[2];
+  const int volume = b.in * c.in, place = static_cast<int>(number % volume);
+  const long long windows = number / volume * b.out * c.out;
+  const int row = place / c.in, column = place % c.in;
+  const int2 rows = windows_around(b, row), columns = windows_around(c, column);
+  float sum = 0;
+  for (int h = rows.x; h <= rows.y; ++h) {
+    if ((row + b.padding - h * b.stride) % b.dilation != 0) continue;
+    for (int w = columns.x; w <= columns.y; ++w) {
+      if ((column + c.padding - w * c.stride) % c.dilation != 0) continue;
+      const long long from = windows + h * c.out + w;
+      if (index[from] == place) sum += dy[from];
+    }
+  }
+  dx[number] = sum;
+}
+
 template <class Use>
 cudaError_t with_kind(PoolKind kind, Use&& use) {
   switch (kind) {
@@ -190,6 +219,14 @@ LaunchShape by_plane(long long positions, long long planes) {
 }
 
 }  // namespace
+
+cudaError_t load_max_backward() { return load(max_backward_kernel); }
+
+cudaError_t launch_max_backward(const Pool& p, const float* dy, const int* index, float* dx, cudaStream_t stream) {
+  const long long elements = p.planes * p.axes[1].in * p.axes[2].in;
+  return launch(max_backward_kernel, {dim3(blocks_for(elements, kThreads)), dim3(kThreads)}, stream, p, dy, index, dx,
+                elements);
+}
 
 cudaError_t load_pool_scatter() {
   for (const cudaError_t status : {load(link_kernel), load(add_links_kernel), load(gather_kernel)}) {

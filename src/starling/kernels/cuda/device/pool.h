@@ -27,6 +27,11 @@ cudaError_t launch_pool(PoolKind kind, const Pool& pool, const float* x, float* 
 cudaError_t load_average_backward();
 cudaError_t launch_average_backward(const Pool& pool, const float* dy, float* dx, cudaStream_t stream);
 
+// Σ dy of the windows whose position is an element, for every element of images in two dimensions, in the order of the
+// windows.
+cudaError_t load_max_backward();
+cudaError_t launch_max_backward(const Pool& pool, const float* dy, const int* index, float* dx, cudaStream_t stream);
+
 // Sums dy [planes, windows] at positions in images [planes, volume], in the order of the windows, so that every run has
 // the same bits. `scratch` holds planes · (volume + windows) ints. Positions outside the image are left out.
 struct PoolScatter {

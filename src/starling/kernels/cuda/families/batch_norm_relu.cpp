@@ -1,7 +1,10 @@
 #include <algorithm>
 
 #include "starling/kernels/cuda/norm_plans.h"
+#include "starling/kernels/cuda/stages.h"
 #include "starling/kernels/cuda/stream.h"
+#include "starling/ops/def/attrs/normalize.h"
+#include "starling/ops/def/registry.h"
 
 namespace starling::kernels {
 namespace {
@@ -63,6 +66,32 @@ std::unique_ptr<Plan> plan_columns_backward(const PlanRequest& request) {
   return cuda::plan_column_norm_backward(request, {.dy = 0, .y = 1, .x = 2, .mean = 3, .var = 4, .weight = 5}, v.eps);
 }
 
+// Makes y again, in scratch, for the kernels above.
+std::unique_ptr<Plan> plan_again(const PlanRequest& request) {
+  static const OpDef& backward = find_op("batch_norm_relu_backward");
+  const ArgDesc& x = request.in[1];
+  const ArgDesc operands[] = {request.in[0], x, x, request.in[2], request.in[3], request.in[4]};
+  std::shared_ptr<const Plan> slopes = plan_backward({backward, request.attrs, operands, request.out, request.threads});
+  if (!slopes || x.shape.numel() == 0)
+    return slopes ? make_plan([slopes](const Launch& l) { slopes->run(l); }) : nullptr;
+  cuda::ElementCode code{x.shape, std::vector<std::string>(5, "float"), {"float"}, {}, {}};
+  code.body = fmt::format("  o0[i] = (a0[i] - a1[x1]) * (a3[x1] / sqrtf(a2[x1] + (float){})) + a4[x1];",
+                          cuda::literal(request.attrs.as<op::EpsAttrs>().eps));
+  const std::shared_ptr<const Plan> again = cuda::plan_code(code);
+  const std::size_t first = (slopes->scratch_bytes + 255) / 256 * 256;
+  return make_plan(first + bytes_of(x), [=](const Launch& launch) {
+    void* y = static_cast<std::byte*>(launch.scratch) + first;
+    again->run({launch.in + 1, &y, nullptr, launch.context});
+    void* in[] = {launch.in[0], y, launch.in[1], launch.in[2], launch.in[3], launch.in[4]};
+    slopes->run({in, launch.out, launch.scratch, launch.context});
+  });
+}
+
+std::unique_ptr<Plan> plan_columns_again(const PlanRequest& request) {
+  const NormView v = norm_view(request.op, {DType::f32, request.in[1].shape}, request.attrs);
+  return cuda::plan_column_norm_backward(request, {.weight = 4, .bias = 5}, v.eps);
+}
+
 }  // namespace
 
 void register_cuda_batch_norm_relu(KernelTable& table) {
@@ -70,6 +99,9 @@ void register_cuda_batch_norm_relu(KernelTable& table) {
   cuda::add_storable("batch_norm_relu_backward", cuda::mixed_rows({0, 1, 2}));
   table.add("batch_norm_relu", DeviceKind::cuda, {"mixed", Accepts::strided, plan_columns});
   table.add("batch_norm_relu_backward", DeviceKind::cuda, {"mixed", Accepts::strided, plan_columns_backward});
+  cuda::add_storable("batch_norm_positive_backward", cuda::mixed_rows({0, 1}));
+  table.add("batch_norm_positive_backward", DeviceKind::cuda, {"mixed", Accepts::strided, plan_columns_again});
+  table.add("batch_norm_positive_backward", DeviceKind::cuda, {"again", Accepts::contiguous, plan_again});
   table.add("batch_norm_relu", DeviceKind::cuda, {"norm", Accepts::contiguous, plan_forward});
   table.add("batch_norm_relu_backward", DeviceKind::cuda, {"norm", Accepts::contiguous, plan_backward});
 }

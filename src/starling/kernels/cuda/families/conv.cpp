@@ -30,10 +30,10 @@ template <class A>
 std::unique_ptr<Plan> plan_cudnn_forward(const PlanRequest& request) {
   Conv conv;
   if (!forward_sizes<A>(request, conv)) return nullptr;
-  if (request.in.size() == 3 && request.in[2].dtype != request.in[0].dtype) return nullptr;
-  return cuda::plan_cudnn(
-      ConvPass::forward, conv, request,
-      cuda::plan_bias_epilogue(request, request.in.size() == 3, cuda::activation_of(request.attrs.as<A>().activation)));
+  if (request.in.size() >= 3 && request.in[2].dtype != request.in[0].dtype) return nullptr;
+  const device::Activation activation = cuda::activation_of(request.attrs.as<A>().activation);
+  if (auto wide = cuda::plan_few_channels(ConvPass::forward, conv, request, activation)) return wide;
+  return cuda::plan_forward(conv, request, activation);
 }
 
 template <class A>
@@ -42,12 +42,17 @@ std::unique_ptr<Plan> plan_direct_forward(const PlanRequest& request) {
   if (!is_plain(request) || !forward_sizes<A>(request, conv)) return nullptr;
   if (request.out[0].shape.numel() == 0) return cuda::plan_nothing();
   check_cuda(device::load_conv(), "loading a kernel");
-  return make_plan([conv, biased = request.in.size() == 3,
-                    activation = cuda::activation_of(request.attrs.as<A>().activation)](const Launch& launch) {
+  const device::Activation activation = cuda::activation_of(request.attrs.as<A>().activation);
+  // With a residual the rest is done after it.
+  const bool whole = request.in.size() <= 3;
+  const std::shared_ptr<const Plan> epilogue = whole ? nullptr : cuda::plan_bias_epilogue(request, true, activation);
+  return make_plan([conv, epilogue, biased = request.in.size() == 3,
+                    activation = whole ? activation : device::Activation::none](const Launch& launch) {
     check_cuda(device::launch_conv_forward(conv, input<float>(launch, 0), input<float>(launch, 1),
                                            biased ? input<float>(launch, 2) : nullptr, activation,
                                            output<float>(launch, 0), stream_of(launch)),
                "launching a convolution");
+    if (epilogue) epilogue->run(launch);
   });
 }
 
@@ -64,6 +69,7 @@ template <class G, ConvPass pass>
 std::unique_ptr<Plan> plan_cudnn_backward(const PlanRequest& request) {
   Conv conv;
   if (!backward_sizes<G, pass>(request, conv)) return nullptr;
+  if (auto wide = cuda::plan_few_channels(pass, conv, request, device::Activation::none)) return wide;
   return cuda::plan_cudnn(pass, conv, request);
 }
 
@@ -85,8 +91,9 @@ std::unique_ptr<Plan> plan_direct_backward(const PlanRequest& request) {
 template <class A>
 void add_forward(KernelTable& table, const char* op) {
   Storable images;
-  if (std::string_view(op) == "conv2d") {
-    images.images_in = images.images_out = numbered({0});
+  if (std::string_view(op).starts_with("conv2d")) {
+    images.images_in = numbered({0, 3});
+    images.images_out = numbered({0});
     images.prefers_images = true;
   }
   table.add(op, DeviceKind::cuda, {"cudnn", Accepts::strided, plan_cudnn_forward<A>});
@@ -113,6 +120,7 @@ void register_cuda_conv(KernelTable& table) {
   add_forward<op::Conv1dAttrs>(table, "conv1d");
   add_forward<op::Conv2dAttrs>(table, "conv2d");
   add_forward<op::Conv3dAttrs>(table, "conv3d");
+  add_forward<op::Conv2dAttrs>(table, "conv2d_residual");
   add_backward<op::Conv2dGradAttrs, ConvPass::input>(table, "conv2d_backward_input");
   add_backward<op::Conv3dGradAttrs, ConvPass::input>(table, "conv3d_backward_input");
   add_backward<op::Conv2dGradAttrs, ConvPass::weight>(table, "conv2d_backward_weight");

@@ -98,6 +98,42 @@ std::unique_ptr<Plan> plan_scatter(const PlanRequest& request) {
   });
 }
 
+// Windows that a gradient's positions come from; false if a size exceeds what device code counts with.
+bool windows_of(const PlanRequest& request, device::Pool& windows) {
+  const auto& a = request.attrs.as<op::MaxPoolGradAttrs>();
+  return cuda::device_pool(
+      pool_geometry(a.shape, {a.kernel, a.stride, a.padding, a.dilation, a.ceil_mode}, 2, request.op.name.c_str()),
+      false, windows);
+}
+
+std::unique_ptr<Plan> plan_image_windows(const PlanRequest& request) {
+  device::ImagePool pool;
+  device::Pool windows;
+  if (!image_pool(request.out[0], request.in[0], pool) || !is_channels_last(request.in[1]) ||
+      !windows_of(request, windows))
+    return nullptr;
+  pool.rows = windows.axes[1];
+  pool.columns = windows.axes[2];
+  return make_plan([pool, kind = *cuda::real_of(request.in[0].dtype)](const Launch& launch) {
+    check_cuda(device::launch_image_max_backward(pool, {launch.in[0], kind}, input<int>(launch, 1),
+                                                 {launch.out[0], kind}, cuda::stream_of(launch)),
+               "launching a kernel");
+  });
+}
+
+std::unique_ptr<Plan> plan_windows(const PlanRequest& request) {
+  device::Pool windows;
+  if (request.in[0].dtype != DType::f32 || !request.out[0].contiguous() || !windows_of(request, windows))
+    return nullptr;
+  if (request.out[0].shape.numel() == 0) return make_plan([](const Launch&) {});
+  check_cuda(device::load_max_backward(), "loading a kernel");
+  return make_plan([windows](const Launch& launch) {
+    check_cuda(device::launch_max_backward(windows, input<float>(launch, 0), input<int>(launch, 1),
+                                           output<float>(launch, 0), cuda::stream_of(launch)),
+               "launching a kernel");
+  });
+}
+
 std::unique_ptr<Plan> plan_gather(const PlanRequest& request) {
   if (request.in[0].dtype != DType::f32) return nullptr;
   if (request.out[0].shape.numel() == 0) return make_plan([](const Launch&) {});
@@ -118,6 +154,8 @@ void register_cuda_pool(KernelTable& table) {
     table.add(op, DeviceKind::cuda, {"images", Accepts::strided, plan_image_max});
     cuda::add_storable(op, pooled);
   }
+  table.add("max_pool2d_backward", DeviceKind::cuda, {"images", Accepts::strided, plan_image_windows});
+  cuda::add_storable("max_pool2d_backward", scattered);
   table.add("max_pool_backward", DeviceKind::cuda, {"images", Accepts::strided, plan_image_scatter});
   cuda::add_storable("max_pool_backward", scattered);
   const auto add = [&](const std::string& op, auto plan) {
@@ -129,6 +167,7 @@ void register_cuda_pool(KernelTable& table) {
     add("adaptive_max_pool" + dims, plan_even_max);
   }
   add("global_max_pool", plan_even_max);
+  add("max_pool2d_backward", plan_windows);
   add("max_pool_backward", plan_scatter);
   add("max_pool_gather", plan_gather);
 }

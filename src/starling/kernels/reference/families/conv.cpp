@@ -18,7 +18,7 @@ std::unique_ptr<Plan> plan_forward(const PlanRequest& request) {
   const ConvGeometry g = conv_geometry(request.in[0].shape, request.in[1].shape, a, request.op.name.c_str());
   const Sums all(g.y);
   const auto activate = reference::activation(a.activation);
-  const bool biased = request.in.size() == 3;
+  const bool biased = request.in.size() >= 3, residual = request.in.size() > 3;
   return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan(all.bytes(), [=](const Launch& launch) {
       const auto *x = static_cast<const T*>(launch.in[0]), *w = static_cast<const T*>(launch.in[1]);
@@ -28,7 +28,8 @@ std::unique_ptr<Plan> plan_forward(const PlanRequest& request) {
       for (std::int64_t i = 0; i < all.count; ++i) {
         const double bias =
             biased ? static_cast<double>(static_cast<const T*>(launch.in[2])[i / g.positions() % g.y[1]]) : 0.0;
-        static_cast<T*>(launch.out[0])[i] = static_cast<T>(activate(sums[i] + bias));
+        const double more = residual ? static_cast<double>(static_cast<const T*>(launch.in[3])[i]) : 0.0;
+        static_cast<T*>(launch.out[0])[i] = static_cast<T>(activate(sums[i] + bias + more));
       }
     });
   });
@@ -62,6 +63,7 @@ void register_reference_conv(KernelTable& table) {
   add("conv1d", plan_forward<op::Conv1dAttrs>);
   add("conv2d", plan_forward<op::Conv2dAttrs>);
   add("conv3d", plan_forward<op::Conv3dAttrs>);
+  add("conv2d_residual", plan_forward<op::Conv2dAttrs>);
   add("conv2d_backward_input", plan_backward<op::Conv2dGradAttrs, true>);
   add("conv3d_backward_input", plan_backward<op::Conv3dGradAttrs, true>);
   add("conv2d_backward_weight", plan_backward<op::Conv2dGradAttrs, false>);

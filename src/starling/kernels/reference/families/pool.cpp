@@ -54,6 +54,31 @@ std::unique_ptr<Plan> plan_scatter(const PlanRequest& request) {
   });
 }
 
+// True if the element at this place lies in a window along one dimension.
+bool lies_in(const PoolAxis& axis, std::int64_t window, std::int64_t at) {
+  const std::int64_t from = at - axis.start(window);
+  return from >= 0 && from % axis.dilation == 0 && from / axis.dilation < axis.kernel;
+}
+
+std::unique_ptr<Plan> plan_window_scatter(const PlanRequest& request) {
+  const auto& a = request.attrs.as<op::MaxPoolGradAttrs>();
+  const PoolGeometry g =
+      pool_geometry(a.shape, {a.kernel, a.stride, a.padding, a.dilation, a.ceil_mode}, 2, request.op.name.c_str());
+  return for_floats(request.in[0].dtype, [&]<class T>() {
+    return make_plan([g, x = request.out[0].shape, y = request.in[0].shape](const Launch& launch) {
+      const PoolAxis &rows = g.axes[1], &columns = g.axes[2];
+      auto* dx = static_cast<T*>(launch.out[0]);
+      std::fill_n(dx, x.numel(), T{0});
+      each_position(x, y, static_cast<const std::int32_t*>(launch.in[1]), [&](auto i, auto to) {
+        const std::int64_t at = to % g.in_volume();
+        if (lies_in(rows, i / columns.out % rows.out, at / columns.in) &&
+            lies_in(columns, i % columns.out, at % columns.in))
+          dx[to] += static_cast<const T*>(launch.in[0])[i];
+      });
+    });
+  });
+}
+
 std::unique_ptr<Plan> plan_gather(const PlanRequest& request) {
   return for_floats(request.in[0].dtype, [&]<class T>() {
     return make_plan([x = request.in[0].shape, y = request.out[0].shape](const Launch& launch) {
@@ -79,6 +104,7 @@ void register_reference_pool(KernelTable& table) {
   }
   add("global_max_pool", [](const PlanRequest& r) { return plan_max(r, reference::even_pool_walk(r)); });
   add("max_pool_backward", plan_scatter);
+  add("max_pool2d_backward", plan_window_scatter);
   add("max_pool_gather", plan_gather);
 }
 

@@ -18,6 +18,20 @@ struct MaxPoolAttrs {
   }
 };
 
+struct MaxPoolGradAttrs {
+  Shape shape{};  // shape of x
+  Shape kernel{2};
+  Shape stride{};
+  Shape padding{0};
+  Shape dilation{1};
+  bool ceil_mode = false;
+  static AttrFields fields() {
+    return {field("shape", &MaxPoolGradAttrs::shape),       field("kernel", &MaxPoolGradAttrs::kernel),
+            field("stride", &MaxPoolGradAttrs::stride),     field("padding", &MaxPoolGradAttrs::padding),
+            field("dilation", &MaxPoolGradAttrs::dilation), field("ceil_mode", &MaxPoolGradAttrs::ceil_mode)};
+  }
+};
+
 struct AvgPoolAttrs {
   Shape kernel{2};
   Shape stride{};
