@@ -49,7 +49,7 @@ Tried tried(const OpDef& op, const Attrs& attrs, const std::vector<TensorType>& 
 }
 
 // Ops with a sample call of f64 that no kernel takes: eager calls are computed on the host, programs refuse them.
-const std::set<std::string> kNoDoubles = {};
+const std::set<std::string> kNoDoubles = {"local_conv2d_backward_input", "local_conv2d_backward_weight"};
 
 // Needs no GPU, so that device code that cannot be compiled is found where there is none.
 // Label: full

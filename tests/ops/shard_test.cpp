@@ -291,7 +291,8 @@ const std::map<std::string, std::string> kSkipped = {
      "matmul_act matmul_sgd matmul_sgd_rows mean"},
     {"no rule: whole operands",
      "argsort bag_pick bag_place bag_reduce bag_spread diag_embed diagonal embedding_bag_max index_get index_put "
-     "masked_gather masked_scatter max_pool2d_backward meshgrid roi_align roi_align_backward sgd_update_many take"},
+     "local_conv2d_backward_input local_conv2d_backward_weight masked_gather masked_scatter max_pool2d_backward "
+     "meshgrid roi_align roi_align_backward sgd_update_many take"},
     {"statistics of a piece, which is what local batch norm means", "batch_norm_train"}};
 
 TEST(SkippedShardRules, AreKnownWithTheirReasons) {

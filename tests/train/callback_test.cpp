@@ -55,6 +55,34 @@ TEST(Callback, HearsOfEverythingInOrder) {
                                                     "before 2", "step 3", "settled 3", "evaluated 3", "end"}));
 }
 
+TEST(Callback, LearnsTheLossOfEveryStepThatItDoesNotLookAt) {
+  class Listens final : public Callback {
+   public:
+    std::string name() const override { return "listens"; }
+    bool looks_at_loss(std::int64_t) const override { return false; }
+    void learned(starling::Run& run, const StepLoss& loss) override {
+      steps.push_back(loss.step);
+      samples.push_back(loss.samples);
+      losses.push_back(loss.loss);
+      EXPECT_LE(loss.step, run.state().step);
+    }
+    void epoch(starling::Run& run) override {
+      EXPECT_EQ(static_cast<std::int64_t>(steps.size()), run.state().step) << "all are known at the end of an epoch";
+    }
+    std::vector<std::int64_t> steps, samples;
+    std::vector<double> losses;
+  };
+  Parts s;
+  std::vector<double> looked_at;
+  Trainer trainer(s.net, s.optimizer, classify(), quiet({.epochs = 2, .batch = 16}));
+  const auto listens = std::make_shared<Listens>();
+  trainer.add(listens).add(after_step([&](starling::Run& run) { looked_at.push_back(run.last().loss); }));
+  trainer.fit(points(40));
+  EXPECT_EQ(listens->steps, (std::vector<std::int64_t>{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(listens->samples, (std::vector<std::int64_t>{16, 16, 8, 16, 16, 8}));
+  EXPECT_EQ(listens->losses, looked_at);
+}
+
 TEST(Callback, MayEndTheRun) {
   Parts s;
   Trainer trainer(s.net, s.optimizer, classify(), quiet({.epochs = 5, .batch = 16}));

@@ -24,6 +24,7 @@ class OwnCallback final : public Callback {
   void step(Run& run) override {
     if (functions_.step && run.state().step % functions_.every == 0) functions_.step(run);
   }
+  bool looks_at_loss(std::int64_t step) const override { return functions_.step && step % functions_.every == 0; }
   void evaluated(Run& run) override {
     if (functions_.evaluated) functions_.evaluated(run);
   }

@@ -42,8 +42,8 @@ struct StepValues {
 
 // Report of the last step. With gradient accumulation it covers several batches.
 struct StepReport {
-  double loss = 0;                   // weighted mean over the samples
-  double lr = 0;                     // learning rate of the step
+  double loss = 0;  // weighted mean over the samples; the newest known if no callback looks at that of the step
+  double lr = 0;    // learning rate of the step
   double gradient_norm = 0;          // before clipping; set only if clip_norm is used
   double seconds = 0;                // duration, including the wait for data
   double wait_seconds = 0;           // time spent waiting for data
@@ -118,6 +118,13 @@ class Run {
   virtual std::vector<std::pair<std::string, double>> server_counters() { return {}; }
 };
 
+// Loss of one step, once it is known.
+struct StepLoss {
+  std::int64_t step = 0;     // number of the step, from 1
+  std::int64_t samples = 0;  // samples in it
+  double loss = 0;
+};
+
 // Hooks into a training run. All are called on the training thread, callbacks in the order they were added; an
 // exception ends the run. Order within a step: before, the update, step; then, if due, the evaluation and evaluated,
 // the end of the epoch and epoch; finally settled.
@@ -135,6 +142,11 @@ class Callback {
   virtual void begin([[maybe_unused]] Run& run) {}
   virtual StepWants before([[maybe_unused]] Run& run) { return {}; }
   virtual void step([[maybe_unused]] Run& run) {}
+  // Called with the loss of every step that made an update, in order, before step() of the same step. On a GPU that is
+  // so only for steps after which a callback looks at the loss (Run::last), for which the host then waits; losses of
+  // others come some steps later, all of them before an evaluation, a checkpoint and the end.
+  virtual void learned([[maybe_unused]] Run& run, [[maybe_unused]] const StepLoss& loss) {}
+  virtual bool looks_at_loss([[maybe_unused]] std::int64_t step) const { return true; }
   virtual void evaluated([[maybe_unused]] Run& run) {}
   virtual void epoch([[maybe_unused]] Run& run) {}
   // End of a step: a checkpoint made here resumes exactly from here. Called twice for the last step of an epoch if only

@@ -3,6 +3,7 @@
 import torch
 import torch.nn.functional as F
 
+LOCAL_GRADIENT = "the gradient of local_conv2d, whose values are held against PyTorch's: differences hold it against them"
 ACTIVATIONS = {"": lambda y: y, "relu": torch.relu, "tanh": torch.tanh, "sigmoid": torch.sigmoid}
 
 
@@ -80,4 +81,6 @@ OPS = {
     "unfold": _unfold,
     "fold": _fold,
     "local_conv2d": _local_conv2d,
+    "local_conv2d_backward_input": LOCAL_GRADIENT,
+    "local_conv2d_backward_weight": LOCAL_GRADIENT,
 }

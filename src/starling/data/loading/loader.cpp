@@ -104,7 +104,7 @@ void Loader::prepare() {
   source_->seek(options_.start);
   const auto count = std::min<std::int64_t>(fit, options_.prefetch + 1);  // one more for the batch in the user's hands
   for (std::int64_t i = 0; i < count; ++i) {
-    slots_.push_back(std::make_unique<BatchSlot>(pipeline_.fields(), rows, source_->new_plan()));
+    slots_.push_back(std::make_unique<BatchSlot>(pipeline_.fields(), rows, source_->new_plan(), options_.copies));
   }
   workers_.resize(static_cast<std::size_t>(options_.workers));
   for (auto& worker : workers_) {
@@ -144,21 +144,27 @@ void Loader::wait_until_ready(std::unique_lock<std::mutex>& lock) {
   while (!ready_.wait_for(lock, kStopEvery, [&] { return ready(); })) check_stop_request();
 }
 
+// The batch that the user had goes back to the workers.
+void Loader::take_back() {
+  if (returned_ == taken_) return;
+  slot_of(taken_ - 1).take_back();
+  returned_ = taken_;
+  work_.notify_one();
+}
+
 const Batch* Loader::next() {
   std::unique_lock lock(mutex_);
-  if (returned_ != taken_) {
-    returned_ = taken_;
-    work_.notify_one();
-  }
+  take_back();
   if (!ready()) {
     const auto begin = SteadyClock::now();
     wait_until_ready(lock);
     stats_.waited_s += seconds_since(begin);
   }
   if (taken_ == failed_) std::rethrow_exception(error_);
-  const BatchSlot& slot = slot_of(taken_++);
+  BatchSlot& slot = slot_of(taken_++);
   position_ = slot.plan().after;
   if (slot.plan().ends_epoch) return nullptr;
+  slot.hand_out();
   ++stats_.batches;
   stats_.samples += slot.batch().size;
   stats_.bytes += slot.batch().size * static_cast<std::int64_t>(bytes_of(fields()));
@@ -227,6 +233,7 @@ void Loader::go_back(const nlohmann::json& before) {
 }
 
 void Loader::start() {
+  if (returned_ != taken_) slot_of(taken_ - 1).take_back();
   planned_ = parted_ = taken_ = returned_ = 0;
   planning_ = plan_failed_ = false;
   record_bytes_ = last_record_bytes_ = 0;
@@ -286,6 +293,7 @@ void Loader::plan_batch(std::unique_lock<std::mutex>& lock) {
   std::exception_ptr error;
   try {
     source_->plan(slot.plan(), stopping_);
+    slot.begin();
     if (!stopping_) slot.shape(pipeline_.mixes() ? 1 : options_.workers, kLeastRows);
   } catch (...) {
     error = std::current_exception();
@@ -328,6 +336,7 @@ void Loader::make_part(std::unique_lock<std::mutex>& lock, Worker& worker) {
     std::exception_ptr error;
     try {
       make_rows_or_tell(slot, slot.part_begin(part), slot.part_begin(part + 1), worker);
+      slot.place(slot.part_begin(part), slot.part_begin(part + 1));
     } catch (...) {
       error = std::current_exception();
     }
@@ -335,6 +344,13 @@ void Loader::make_part(std::unique_lock<std::mutex>& lock, Worker& worker) {
     lock.lock();
     stats_.made_s += seconds;
     if (error) note_failure(number, part, error);
+  }
+  if (slot.done + 1 == slot.parts) {
+    try {
+      slot.placed();
+    } catch (...) {
+      note_failure(number, part, std::current_exception());
+    }
   }
   if (++slot.done < slot.parts) return;
   record_bytes_ -= slot.plan().record_bytes;

@@ -44,6 +44,8 @@ struct LoaderOptions {
   // Map-style data only: batches are cut into `ranks` portions, and this loader makes those whose numbers it is given,
   // from `start` on; `rank`, `groups`, `shards` and `deal` are not used then. A null batch stands for no number.
   std::shared_ptr<data::Portions> portions{};
+  // Batches are put on this device ahead of time, too (Batch::placed). Null: they stay on the CPU.
+  std::shared_ptr<DeviceCopies> copies{};
 };
 
 // Counters of a loader since its construction.
@@ -116,6 +118,7 @@ class Loader {
   [[noreturn]] void tell_sample(BatchSlot& slot, std::int64_t begin, std::int64_t end, Worker& worker,
                                 const std::string& message) const;
   void note_failure(std::uint64_t number, int part, std::exception_ptr error);
+  void take_back();
   BatchSlot& slot_of(std::uint64_t number) { return *slots_[number % slots_.size()]; }
   void wait_until_ready(std::unique_lock<std::mutex>& lock);
   bool ready() const;

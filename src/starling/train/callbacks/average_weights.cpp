@@ -18,6 +18,7 @@ class AverageWeights final : public Callback {
           options.decay, options.every, options.from_step);
   }
   std::string name() const override { return options_.decay == 0 ? "swa" : "ema"; }
+  bool looks_at_loss(std::int64_t) const override { return false; }
 
   void attach(Run& run) override {
     taken_ = 0;

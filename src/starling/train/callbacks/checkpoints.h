@@ -37,6 +37,7 @@ class Checkpoints final : public Callback {
   explicit Checkpoints(CheckpointsOptions options = {});
 
   std::string name() const override { return "checkpoints"; }
+  bool looks_at_loss(std::int64_t) const override { return false; }
   void attach(Run& run) override;
   bool resume(Run& run) override;
   void evaluated(Run& run) override;

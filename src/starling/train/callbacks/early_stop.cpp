@@ -18,6 +18,7 @@ class EarlyStop final : public Callback {
   }
 
   std::string name() const override { return "early_stop"; }
+  bool looks_at_loss(std::int64_t) const override { return false; }
 
   void attach(Run& run) override {
     const auto& metrics = run.plan().metrics;

@@ -18,6 +18,7 @@ class TraceSteps final : public Callback {
           options.file.string(), options.from, options.steps);
   }
   std::string name() const override { return "trace_steps"; }
+  bool looks_at_loss(std::int64_t) const override { return false; }
   void begin(Run& run) override { first_ = run.state().step; }
   StepWants before(Run& run) override {
     if (run.state().step - first_ != options_.from) return {};

@@ -98,6 +98,7 @@ class JobFile final : public Callback {
  public:
   JobFile(const Job& job, std::vector<std::string> notes) : job_(job), notes_(std::move(notes)) {}
   std::string name() const override { return "job_file"; }
+  bool looks_at_loss(std::int64_t) const override { return false; }
   void begin(Run& run) override {
     if (run.plan().rank != 0) return;
     for (const auto& note : notes_) run.note(note);
@@ -133,6 +134,7 @@ class Pretrain final : public Callback {
  public:
   Pretrain(const PreparedJob& prepared, std::function<bool()> stop) : prepared_(prepared), stop_(std::move(stop)) {}
   std::string name() const override { return "pretrain"; }
+  bool looks_at_loss(std::int64_t) const override { return false; }
   void begin(Run& run) override {
     if (done_ || run.state().step > 0 || run.plan().rank != 0) return;  // other ranks receive rank 0's weights
     check(
@@ -165,6 +167,7 @@ class PauseAfter final : public Callback {
  public:
   PauseAfter(std::int64_t epochs, std::shared_ptr<bool> paused) : epochs_(epochs), paused_(std::move(paused)) {}
   std::string name() const override { return "pause_after"; }
+  bool looks_at_loss(std::int64_t) const override { return false; }
   void begin(Run& run) override { epoch(run); }
   void epoch(Run& run) override { *paused_ = run.state().position.epoch >= epochs_; }
 

@@ -65,9 +65,12 @@ std::vector<Tensor> Evaluator::on_device(std::span<const Tensor> fields) const {
   return moved;
 }
 
-Judged Evaluator::judged(const Batch& batch) {
-  return as_judged(batch, judge_.call(on_device({batch.fields.data(), batch.fields.size()})));
+std::vector<Tensor> Evaluator::on_device(const Batch& batch) const {
+  if (batch.placed.empty()) return on_device({batch.fields.data(), batch.fields.size()});
+  return {batch.placed.begin(), batch.placed.end()};
 }
+
+Judged Evaluator::judged(const Batch& batch) { return as_judged(batch, judge_.call(on_device(batch))); }
 
 Judged Evaluator::as_judged(const Batch& batch, const TensorList& out) const {
   const std::span<const Tensor> fields(batch.fields.data(), batch.fields.size());

@@ -80,6 +80,7 @@ class Evaluator {
   std::int64_t join_shares(const std::vector<std::string>& shares);
   Evaluation told(std::int64_t samples, const std::vector<std::string>& class_names) const;
   std::vector<Tensor> on_device(std::span<const Tensor> fields) const;
+  std::vector<Tensor> on_device(const Batch& batch) const;
 
   nn::Module& net_;
   ObjectivePtr objective_;

@@ -19,8 +19,6 @@
 namespace starling::train {
 namespace {
 
-constexpr double kLossMemory = 0.98;  // decay of the loss shown in the progress line
-
 constexpr double kLowestScale = 1.0 / 16384;  // smallest f16 loss scale; below, the network itself overflows
 
 double unix_seconds() {
@@ -194,11 +192,13 @@ double FitRun::clock() const { return parts_.link ? clock_ : steady_seconds(); }
 
 FitResult FitRun::run_all() {
   allocator(kCpu).reset_peak();
+  parts_.programs.forget_late_losses();  // of a run that ended by an error
   begin();
   const bool was_finished = first_step_ > 0 && finished() && state_.owed == Owed::nothing;
   finished_before_ = finished();
   pay_owed();
   while (!finished() && !stopping()) run_epoch();
+  hear_losses(true);
   const bool moved = parts_.pool ? settle_workers() : settle();
   const bool within_epoch = state_.position.sample != 0;
   if (!interrupted_ && (moved || (within_epoch && state_.evaluated_step != state_.step))) evaluate_now();
@@ -312,7 +312,7 @@ void FitRun::take(StepPrograms::Result result) {
   explain_once();
   note_.stats.samples += result.rows;
   note_.stats.left_out += given_rows_ - result.rows;
-  report_.loss = result.loss;
+  report_.loss = result.late ? last_loss_ : result.loss;
   report_.gradient_norm = result.gradient_norm;
   report_.skipped = result.skipped;
   report_.values = std::move(result.values);
@@ -326,8 +326,10 @@ void FitRun::take(StepPrograms::Result result) {
     check(parts_.programs.loss_scale() >= kLowestScale,
           "[train] expected gradients that fit into f16 at some loss scale, got overflows down to {} at step {}",
           parts_.programs.loss_scale(), state_.step + 1);
+  } else if (result.late) {
+    late_steps_.push_back({state_.step + 1, state_.position.epoch, report_.samples});
   } else if (global_loss()) {
-    check_loss();
+    check_loss(result.loss, state_.step + 1, state_.position.epoch, true);
     add_loss(result.loss, result.weight);
   } else {
     const int sharing =
@@ -339,6 +341,7 @@ void FitRun::take(StepPrograms::Result result) {
   }
   state_.samples += report_.samples;
   ++state_.step;
+  if (!report_.skipped && !result.late) learn({state_.step, report_.samples, report_.loss});
 }
 
 // Handles non-finite gradients, which were not applied. If all ranks share the update, all of them get here; else the
@@ -364,25 +367,6 @@ void FitRun::judge(const std::string& what) {
   note_.not_finite = StepNote::kGradients;
 }
 
-void FitRun::add_loss(double loss, double weight) {
-  state_.epoch_loss += loss * weight;
-  state_.epoch_weight += weight;
-  const double before = kLossMemory * shown_weight_;
-  shown_weight_ = before + (1 - kLossMemory);
-  const double earlier = before > 0 ? before * shown_loss_ : 0;  // before the first step it may be NaN
-  shown_loss_ = (earlier + (1 - kLossMemory) * loss) / shown_weight_;
-  last_loss_ = loss;
-  loss_shown_ = true;
-}
-
-void FitRun::check_loss() const {
-  if (std::isfinite(report_.loss)) return;
-  const std::string data = bad_input();
-  throw NotFiniteError(fmt::format("[train] expected a finite loss, got {} at step {} (epoch {}){}", report_.loss,
-                                   state_.step + 1, state_.position.epoch + 1, data),
-                       state_.step + 1, state_.step, !data.empty());
-}
-
 // Tells where the last batch of the step holds an infinity or NaN itself; empty: it does not. All ranks that share a
 // loss ask together.
 std::string FitRun::bad_input() const {
@@ -394,6 +378,9 @@ std::string FitRun::bad_input() const {
 }
 
 void FitRun::after_step() {
+  const bool looked_at = std::any_of(parts_.callbacks.begin(), parts_.callbacks.end(),
+                                     [&](const auto& callback) { return callback->looks_at_loss(state_.step); });
+  hear_losses(looked_at);
   progress_.update(progress_state(state_.position));
   each(&Callback::step);
   check_state();
@@ -406,6 +393,7 @@ void FitRun::after_step() {
 
 void FitRun::end_epoch(data::DataPosition ended) {
   agree(true);  // losses not yet received belong to this epoch
+  hear_losses(true);
   if (state_.evaluated_step != state_.step && !evaluate_now()) {
     state_.owed = Owed::epoch;
     return;
@@ -426,6 +414,7 @@ void FitRun::pay_owed() {
 
 // False if a stop was requested meanwhile: the evaluation is then made when the run resumes.
 bool FitRun::evaluate_now() {
+  hear_losses(true);
   if (parts_.link && !test_.empty() && strategy().settles_to_evaluate()) strategy().settle();
   if (!test_.empty()) fetch_weights();
   const double since = progress_.now();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -125,8 +126,11 @@ class FitRun final : public Run {
   data::DataPosition epoch_end() const { return {running_epoch_, plan_.samples_per_epoch}; }
   data::DataPosition next_position() const;
   void take(StepPrograms::Result result);
-  void check_loss() const;
+  // `of_this_batch`: the loss of the batch at hand, in which all ranks that share it may look for the reason.
+  void check_loss(double loss, std::int64_t step, std::int64_t epoch, bool of_this_batch) const;
   std::string bad_input() const;
+  void learn(const StepLoss& loss);
+  void hear_losses(bool all);
   void judge(const std::string& what);
   void after_step();
   void end_epoch(data::DataPosition ended);
@@ -160,6 +164,10 @@ class FitRun final : public Run {
   double shown_loss_ = 0;  // moving average of the loss; shown_weight_ is the sum of its weights
   double shown_weight_ = 0;
   double last_loss_ = 0;
+  struct LateStep {
+    std::int64_t step, epoch, samples;
+  };
+  std::deque<LateStep> late_steps_{};  // steps whose losses are on their way from the device
   bool loss_shown_ = false;
   int skipped_in_a_row_ = 0;                         // steps skipped for non-finite gradients
   bool told_not_finite_ = false;                     // a step or portion was skipped, and that was told

@@ -31,6 +31,7 @@ Checkpoint FitRun::checkpoint() {
 void FitRun::with_checkpoint(const std::function<void(const Checkpoint&)>& use) {
   const dist::RankProgress::Doing doing(rank_progress(), "save");
   if (parts_.link) hear_all();
+  hear_losses(true);
   if (parts_.pool && !halted_ && !finished_before_) {
     halt_workers();
     keep_with_owed(use);

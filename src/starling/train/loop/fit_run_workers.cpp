@@ -92,6 +92,7 @@ void FitRun::take_workers_step(const WorkerPool::Step& step) {
   state_.samples += step.samples;
   state_.position = step.position;
   ++state_.step;
+  if (!report_.skipped) learn({state_.step, report_.samples, report_.loss});
   if (step.last) stop(fmt::format("{}, which has nothing to gain any more", parts_.pool->strategy()));
 }
 

@@ -106,6 +106,9 @@ StepPrograms::StepPrograms(nn::Module& net, optim::Optimizer& optimizer, Objecti
       inverse_(named_scalar("trainer.gradient_factor", 1, device_)),
       slow_(options.slow) {
   if (options.precision == Precision::f16) scaler_.emplace();
+  if (options.copies && !options.strategy && !split_ && !scaler_ && options.clip_norm == 0 &&
+      options.non_finite != NonFinite::skip)
+    late_.emplace(options.copies);
   check(!exchanges_ || !ranks_->updates() || (!scaler_ && options.clip_norm == 0 && options.clip_value == 0),
         "[train] expected neither clipping nor f16 with {}, which makes the updates itself, got one of them",
         ranks_ ? ranks_->name() : "");
@@ -238,7 +241,9 @@ void StepPrograms::add(const Batch& batch) {
   if (ranks_ && !global_ && (batch.size == 0 || ranks_->closed(step_))) return;
   Program& program = find(wants_, split_ ? Kind::backward : Kind::whole);
   std::span<const Tensor> fields(batch.fields.data(), batch.fields.size());
-  if (device_ != kCpu) {
+  if (device_ != kCpu && !batch.placed.empty()) {
+    fields = {batch.placed.data(), batch.placed.size()};
+  } else if (device_ != kCpu) {
     moved_.clear();
     for (const auto& field : fields) moved_.push_back(to(field, device_));
     fields = moved_;
@@ -251,10 +256,15 @@ void StepPrograms::add(const Batch& batch) {
   result_.rows += batch.size;
   const Returned& returned = *program.returned;
   std::size_t next = 0;
-  const double loss = out[next++].item();
-  const double weight = returned.weight ? out[next++].item() : static_cast<double>(rows);
-  loss_sum_ += loss * weight;
-  result_.weight += weight;
+  const Tensor loss = out[next++], weights = returned.weight ? out[next++] : Tensor();
+  if (late_) {
+    late_->send(loss, weights, static_cast<double>(rows));
+    result_.late = true;
+  } else {
+    const double weight = weights.defined() ? weights.item() : static_cast<double>(rows);
+    loss_sum_ += loss.item() * weight;
+    result_.weight += weight;
+  }
   if (returned.prediction) result_.values.prediction = out[next++];
   result_.values.activations.clear();
   for (const auto& name : returned.activations) result_.values.activations.push_back({name, out[next++]});

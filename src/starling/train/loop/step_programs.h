@@ -10,6 +10,7 @@
 #include "starling/optim/loss_scaler.h"
 #include "starling/runtime/compile.h"
 #include "starling/train/callback.h"
+#include "starling/train/loop/late_losses.h"
 #include "starling/train/loop/non_finite.h"
 #include "starling/train/loop/precision.h"
 #include "starling/train/ranks/slow_down.h"
@@ -25,7 +26,8 @@ struct StepOptions {
   Precision precision = Precision::f32;
   int threads = 0;
   std::shared_ptr<runtime::Strategy> strategy{};
-  double slow = 1;  // artificial slow-down factor of the computation
+  double slow = 1;                         // artificial slow-down factor of the computation
+  std::shared_ptr<DeviceCopies> copies{};  // to and from the network's device; null: the host waits for every loss
 };
 
 // Compiled programs of a training step. Normally one program does everything: forward, backward, clipping, update. With
@@ -46,6 +48,7 @@ class StepPrograms {
     double weight = 0;  // of the rows in the loss: all ranks' rows, or this rank's if each runs its own program
     double gradient_norm = 0;
     std::int64_t rows = 0;     // rows of the rank that were computed; 0 in a step that it left out
+    bool late = false;         // the loss is on its way to the host: late_loss() has it; it and the weight are 0 here
     bool skipped = false;      // no update was made
     std::string non_finite{};  // names of non-finite gradients: "'fc1.weight' and 2 more"; empty: none
     StepValues values{};
@@ -54,6 +57,13 @@ class StepPrograms {
   // Instead of add() and end(): a step of `batches` batches without an update, as if its gradients had been skipped.
   // All ranks leave out the same step.
   Result leave_out(std::int64_t batches);
+
+  // Losses of late results, in the order of their steps; none if the next has not arrived and is not waited for.
+  std::optional<LateLosses::Loss> late_loss(bool wait) { return late_ ? late_->take(wait) : std::nullopt; }
+  bool late_losses_full() const { return late_ && late_->full(); }  // the next step needs a late_loss(true) before it
+  void forget_late_losses() {
+    if (late_) late_->forget();
+  }
 
   CompiledFunction& main_program() { return program({}, split_ ? Kind::backward : Kind::whole); }
   double loss_scale() const { return scaler_ ? scaler_->value() : 1; }
@@ -107,6 +117,7 @@ class StepPrograms {
   std::map<int, Program> programs_;
   Program updates_[2];                       // without and with returned gradients
   std::optional<optim::LossScaler> scaler_;  // for f16
+  std::optional<LateLosses> late_;           // where nothing of a step depends on the loss of the one before
   SlowDown slow_;
   StepWants wants_{};
   Result result_{};

@@ -78,8 +78,15 @@ void cut_for_procedure(LoaderOptions& loader, const dist::ServerRule& rule, int 
   loader.shuffle = loader.drop_last = false;
 }
 
-train::EvaluatorOptions evaluator_options(const TrainerOptions& o) {
+// Of the device where the network is; null where that is the CPU.
+std::shared_ptr<DeviceCopies> copies_for(const nn::Module& net) {
+  const auto parameters = net.parameters();
+  return parameters.empty() ? nullptr : device_copies(parameters.front().device());
+}
+
+train::EvaluatorOptions evaluator_options(const TrainerOptions& o, const std::shared_ptr<DeviceCopies>& copies) {
   LoaderOptions loader = o.test_loader;
+  loader.copies = copies;
   loader.batch = o.evaluate_batch;
   return {.metrics = o.metrics, .loader = loader, .precision = o.precision, .threads = o.threads};
 }
@@ -92,6 +99,7 @@ struct Trainer::Parts {
         optimizer(updater),
         objective(train::reading_numbers(std::move(goal))),
         options(checked(of_rank(std::move(wanted)))),
+        copies(copies_for(module)),
         link(rank_strategy(options) ? std::make_unique<train::RankLink>(rank_strategy(options)) : nullptr),
         programs(net, optimizer, objective,
                  {.batch = options.batch,
@@ -102,8 +110,9 @@ struct Trainer::Parts {
                   .precision = options.precision,
                   .threads = options.threads,
                   .strategy = options.strategy,
-                  .slow = options.slow}),
-        evaluator(net, objective, evaluator_options(options)) {}
+                  .slow = options.slow,
+                  .copies = copies}),
+        evaluator(net, objective, evaluator_options(options, copies)) {}
 
   // A run that rolls back ends, and another resumes from the checkpoint, as after a restart of the process.
   FitResult fit(Loader& loader, const train::EvaluationData& test, const std::vector<std::string>& class_names) {
@@ -142,6 +151,7 @@ struct Trainer::Parts {
   optim::Optimizer& optimizer;
   ObjectivePtr objective;
   TrainerOptions options;
+  std::shared_ptr<DeviceCopies> copies;
   std::unique_ptr<train::RankLink> link;  // connection to the other ranks; null: none
   std::vector<CallbackPtr> callbacks;
   train::StepPrograms programs;
@@ -166,6 +176,7 @@ FitResult Trainer::fit(const data::DataSplits& data) {
   const TrainerOptions& o = parts_->options;
   LoaderOptions options = o.loader;
   options.batch = o.batch;
+  options.copies = parts_->copies;
   options.seed = static_cast<std::uint64_t>(o.seed);
   if (o.line) return parts_->work(data.train, options);
   if (o.pool && o.pool->has_procedure()) options.drop_last = false;

@@ -83,7 +83,8 @@ struct Window {
     seconds += step.seconds;
     wait += step.wait_seconds;
     skipped += step.skipped ? 1 : 0;
-    if (step.skipped) return;
+  }
+  void add(const StepLoss& step) {
     loss += step.loss * static_cast<double>(step.samples);
     weight += step.samples;
   }
@@ -107,6 +108,12 @@ class Monitor final : public Callback {
   void begin(Run& run) override;
   StepWants before(Run& run) override;
   void step(Run& run) override;
+  void learned(Run&, const StepLoss& loss) override {
+    if (running_) window_.add(loss);
+  }
+  bool looks_at_loss(std::int64_t step) const override {
+    return running_ && (first_step_ || step % options_.scalars_every == 0);
+  }
   void evaluated(Run& run) override;
   void end(Run& run) override;
 

@@ -59,13 +59,13 @@ __global__ void __launch_bounds__(kThreads)
         if (K == PoolKind::max) {
           if (place < 0 || v > best || (v != v && best == best)) best = v, place = from;
         } else {
-          best += K == PoolKind::lp ? powf(fabsf(v), p.power) : v;
+          best += K != PoolKind::lp ? v : p.power == 2 ? v * v : powf(fabsf(v), p.power);
         }
       }
     }
   }
   if (K == PoolKind::average) best /= divisor_of(p, i, j, k);
-  if (K == PoolKind::lp) best = powf(best, 1.f / p.power);
+  if (K == PoolKind::lp) best = p.power == 2 ? sqrtf(best) : powf(best, 1.f / p.power);
   y[at] = best;
   if (K == PoolKind::max && index) index[at] = place;
 }

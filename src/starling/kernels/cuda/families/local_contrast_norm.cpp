@@ -1,133 +1,139 @@
-#include "starling/kernels/cuda/code_names.h"
 #include "starling/kernels/cuda/stages.h"
 #include "starling/ops/api/local_norm.h"
+#include "starling/ops/def/attrs/local_norm.h"
 
 namespace starling::kernels {
 namespace {
 
 using cuda::Pointer;
 
-// The window's weights along one dimension, and their sum over the pixels of an image that exist around one.
-constexpr const char* kWindow = R"(
-static __device__ double weight_of(long long offset) {
-  const double d = (double)offset / SIGMA;
-  return exp(-d * d / 2);
-}
-static __device__ double sum_around(long long at, long long size) {
-  double sum = 0;
-  for (long long r = at - RADIUS; r <= at + RADIUS; ++r) {
-    if (r >= 0 && r < size) sum += weight_of(r - at);
+// Gaussian windows over images [n, c, h, w]: values of pixels [n, h, w] lie between the stages of a kernel.
+struct Windows {
+  Shape x, pixels;
+  std::int64_t size;
+  double sigma;
+  Windows(const Shape& images, std::int64_t window, double deviation)
+      : x(images), pixels({images[0], images[2], images[3]}), size(window), sigma(deviation) {}
+
+  // Code of bell(d), a weight before it is divided by the sum of its window, and share(i, n), that sum along an axis of
+  // n pixels.
+  std::string functions() const {
+    return fmt::format(
+        "static __device__ float bell(long long d) {{ return expf(-(float)(d * d) * (float){0}); }}\n"
+        "static __device__ float share(long long i, long long n) {{\n  float sum = 0;\n"
+        "  for (long long k = i < {1} ? 0 : i - {1}; k <= i + {1} && k < n; ++k) sum += bell(k - i);\n"
+        "  return sum;\n}}\n",
+        cuda::literal(0.5 / (sigma * sigma)), size / 2);
   }
-  return sum;
-}
-)";
-
-// Mean of VALUE over the channels and the window of pixel (row, column) of a sample.
-constexpr const char* kMean = R"(
-  const long long sample = i / (H * W), row = i / W % H, column = i % W;
-  double sum = 0, all = 0;
-  for (long long r = row < RADIUS ? 0 : row - RADIUS; r <= row + RADIUS && r < H; ++r) {
-    const double down = weight_of(r - row);
-    for (long long k = column < RADIUS ? 0 : column - RADIUS; k <= column + RADIUS && k < W; ++k) {
-      const double by = down * weight_of(k - column);
-      all += by;
-      double channels = 0;
-      for (long long c = 0; c < C; ++c) {
-        const double value = VALUE;
-        channels += POWER;
-      }
-      sum += by * channels;
-    }
+  // Loop over the window of pixel (x0, x1, x2) that adds up `total` of a0; `term` has `by`, a weight's two factors.
+  std::string window(const std::string& result) const {
+    return fmt::format(
+        "  float total = 0;\n  const long long i0 = x1, j0 = x2;\n"
+        "  for (long long r = i0 < {0} ? 0 : i0 - {0}; r <= i0 + {0} && r < {1}; ++r) {{\n"
+        "    float row = 0;\n"
+        "    for (long long k = j0 < {0} ? 0 : j0 - {0}; k <= j0 + {0} && k < {2}; ++k)\n"
+        "      row += bell(k - j0) * a0[((long long)x0 * {1} + r) * {2} + k];\n"
+        "    total += bell(r - i0) * row;\n  }}\n  {3}\n",
+        size / 2, x[2], x[3], result);
   }
-  const double mean = sum / (all * (double)C);
-  o0[i] = RESULT;
-)";
+  std::string whole() const { return fmt::format("(share(x1, {}) * share(x2, {}))", x[2], x[3]); }
 
-// Every pixel gathers from the windows that cover it.
-constexpr const char* kMeanBackward = R"(
-  const long long sample = i / (C * H * W), row = i / W % H, column = i % W;
-  double sum = 0;
-  for (long long r = row < RADIUS ? 0 : row - RADIUS; r <= row + RADIUS && r < H; ++r) {
-    const double down = weight_of(row - r) / sum_around(r, H);
-    for (long long k = column < RADIUS ? 0 : column - RADIUS; k <= column + RADIUS && k < W; ++k) {
-      const double by = down * weight_of(column - k) / sum_around(k, W);
-      sum += by * (double)a0[(sample * H + r) * W + k];
-    }
+  // Sum over the channels of a pixel of `term`, in which `v` is an element.
+  cuda::ElementCode channels(const std::string& term, std::vector<std::string> in) const {
+    const std::string body = fmt::format(
+        "  float total = 0;\n  const long long first = (long long)x0 * {0} * {1} + (long long)x1 * {2} + x2;\n"
+        "  for (long long c = 0; c < {0}; ++c) {{ const float v = a0[first + c * {1}]; total += {3}; }}\n"
+        "  o0[i] = total * (float){4};\n",
+        x[1], x[2] * x[3], x[3], term, cuda::literal(1 / static_cast<double>(x[1])));
+    return {pixels, std::move(in), {"float"}, body, {}};
   }
-  o0[i] = sum / (double)C;
-)";
+  cuda::ElementCode over_window(const std::string& result) const {
+    return {pixels, {"float"}, {"float"}, window(result), functions()};
+  }
+};
 
-constexpr const char* kNormalise = R"(
-  const long long sample = i / (C * H * W), pixel = i % (H * W);
-  const double s = a2[sample * H * W + pixel], mean = a3[sample];
-  o0[i] = ((double)a0[i] - a1[sample * H * W + pixel]) / (s > mean ? s : mean);
-)";
+// Values of pixels in scratch, each at an address of its own.
+class Between {
+ public:
+  explicit Between(const Shape& pixels) : bytes_((static_cast<std::size_t>(pixels.numel()) * 4 + 255) / 256 * 256) {}
+  Pointer operator()(std::size_t number) {
+    most_ = std::max(most_, number + 1);
+    return {Pointer::Of::scratch, number * bytes_};
+  }
+  std::size_t bytes() const { return most_ * bytes_; }
 
-cuda::CodeNames names_of(const Shape& x, std::int64_t size, double sigma) {
-  cuda::CodeNames names;
-  names.number("C", x[1]).number("H", x[2]).number("W", x[3]).number("RADIUS", size / 2).real("SIGMA", sigma);
-  return names.code(kWindow);
-}
+ private:
+  std::size_t bytes_, most_ = 0;
+};
 
-cuda::CodeNames plain_mean(cuda::CodeNames names) {
-  names.expression("VALUE", "(double)a0[((sample * C + c) * H + r) * W + k]").expression("POWER", "value");
-  return names.expression("RESULT", "mean");
-}
+constexpr Pointer kIn{Pointer::Of::in, 0}, kOut{Pointer::Of::out, 0};
 
 std::unique_ptr<Plan> plan_mean(const PlanRequest& r) {
-  if (!cuda::is_plain_float(r.in[0].dtype)) return nullptr;
+  if (r.in[0].dtype != DType::f32) return nullptr;
   const auto& a = r.attrs.as<op::GaussianMeanAttrs>();
-  const char* type = cuda::c_type(r.in[0].dtype);
-  const auto names = plain_mean(names_of(r.in[0].shape, a.size, a.sigma));
-  return cuda::plan_code({{r.out[0].shape.numel()}, {type}, {type}, kMean, names.text()});
+  const Windows w(r.in[0].shape, a.size, a.sigma);
+  Between between(w.pixels);
+  const Pointer means = between(0);
+  return cuda::plan_stages({cuda::code_stage(w.channels("v", {"float"}), {kIn, means}),
+                            cuda::code_stage(w.over_window("o0[i] = total / " + w.whole() + ";"), {means, kOut})},
+                           between.bytes());
 }
 
 std::unique_ptr<Plan> plan_mean_backward(const PlanRequest& r) {
-  if (!cuda::is_plain_float(r.in[0].dtype)) return nullptr;
+  if (r.in[0].dtype != DType::f32) return nullptr;
   const auto& a = r.attrs.as<op::GaussianMeanGradAttrs>();
-  const char* type = cuda::c_type(r.in[0].dtype);
-  const auto names = names_of(a.shape, a.size, a.sigma);
-  return cuda::plan_code({{r.out[0].shape.numel()}, {type}, {type}, kMeanBackward, names.text()});
+  const Windows w(a.shape, a.size, a.sigma);
+  Between between(w.pixels);
+  const Pointer shares = between(0), spread = between(1);
+  const std::string divided =
+      fmt::format("  o0[i] = a0[i] * (float){} / {};\n", cuda::literal(1 / static_cast<double>(w.x[1])), w.whole());
+  const std::string to_channels = fmt::format("  o0[i] = a0[((long long)x0 * {} + x2) * {} + x3];\n", w.x[2], w.x[3]);
+  return cuda::plan_stages({cuda::code_stage({w.pixels, {"float"}, {"float"}, divided, w.functions()}, {kIn, shares}),
+                            cuda::code_stage(w.over_window("o0[i] = total;"), {shares, spread}),
+                            cuda::code_stage({w.x, {"float"}, {"float"}, to_channels, {}}, {spread, kOut})},
+                           between.bytes());
 }
 
-// Means of x in scratch, then the deviations s = √(G((x - mean)²) + epsilon), their mean over each image, and the
-// result; all in f64.
 std::unique_ptr<Plan> plan_contrast(const PlanRequest& r) {
-  const Shape& x = r.in[0].shape;
-  if (!cuda::is_plain_float(r.in[0].dtype)) return nullptr;
-  if (x.numel() == 0) return make_plan([](const Launch&) {});
+  if (r.in[0].dtype != DType::f32) return nullptr;
+  if (r.in[0].shape.numel() == 0) return make_plan([](const Launch&) {});
   const auto& a = r.attrs.as<op::LocalContrastNormAttrs>();
-  const char* type = cuda::c_type(r.in[0].dtype);
-  const std::int64_t pixels = x[2] * x[3];
-  const Shape images{x[0], pixels};
-  const auto names = names_of(x, a.size, a.sigma);
-  cuda::CodeNames deviations = names;
-  deviations.real("EPSILON", a.epsilon);
-  deviations.expression("VALUE", "(double)a0[((sample * C + c) * H + r) * W + k] - a1[(sample * H + r) * W + k]");
-  deviations.expression("POWER", "value * value").expression("RESULT", "sqrt(mean + EPSILON)");
-  const auto bytes = (static_cast<std::size_t>(images.numel()) * sizeof(double) + 255) / 256 * 256;
-  const Pointer in{Pointer::Of::in, 0}, means{Pointer::Of::scratch, 0}, s{Pointer::Of::scratch, bytes},
-      average{Pointer::Of::scratch, 2 * bytes}, out{Pointer::Of::out, 0};
-  const cuda::ChainFold mean{
-      {images, {{DType::f64, contiguous_strides(images)}}, {{"a", {0}, DType::f64, {}}}, {1}}, {1}, cuda::Fold::mean};
-  return cuda::plan_stages(
-      {cuda::code_stage({{images.numel()}, {type}, {"double"}, kMean, plain_mean(names).text()}, {in, means}),
-       cuda::code_stage({{images.numel()}, {type, "double"}, {"double"}, kMean, deviations.text()}, {in, means, s}),
-       cuda::fold_stage(mean, {s, average}),
-       cuda::code_stage({{x.numel()}, {type, "double", "double", "double"}, {type}, kNormalise, names.text()},
-                        {in, means, s, average, out})},
-      2 * bytes + static_cast<std::size_t>(x[0]) * sizeof(double));
+  const Windows w(r.in[0].shape, a.size, a.sigma);
+  Between between(w.pixels);
+  const Pointer sums = between(0), means = between(1), squares = between(2), deviations = between(3),
+                of_image = between(4);
+  std::size_t scratch = between.bytes();
+  std::vector<cuda::Stage> stages = {
+      cuda::code_stage(w.channels("v", {"float"}), {kIn, sums}),
+      cuda::code_stage(w.over_window("o0[i] = total / " + w.whole() + ";"), {sums, means}),
+      cuda::code_stage(w.channels("(v - a1[i]) * (v - a1[i])", {"float", "float"}), {kIn, means, squares}),
+      cuda::code_stage(
+          w.over_window(fmt::format("o0[i] = sqrtf(total / {} + (float){});", w.whole(), cuda::literal(a.epsilon))),
+          {squares, deviations})};
+  const Shape images{w.x[0], w.x[2] * w.x[3]};
+  cuda::add_fold(stages, scratch,
+                 {{.shape = images,
+                   .operands = {{DType::f32, contiguous_strides(images)}},
+                   .steps = {{"a", {0}, DType::f32, {}}},
+                   .outputs = {1}},
+                  {1},
+                  cuda::Fold::mean},
+                 {deviations, of_image});
+  const std::string body = fmt::format(
+      "  const long long pixel = ((long long)x0 * {0} + x2) * {1} + x3;\n"
+      "  o0[i] = (a0[i] - a1[pixel]) / fmaxf(a2[pixel], a3[x0]);\n",
+      w.x[2], w.x[3]);
+  stages.push_back(cuda::code_stage({w.x, {"float", "float", "float", "float"}, {"float"}, body, {}},
+                                    {kIn, means, deviations, of_image, kOut}));
+  return cuda::plan_stages(std::move(stages), scratch);
 }
 
 }  // namespace
 
 void register_cuda_local_contrast_norm(KernelTable& table) {
-  const auto add = [&](const char* op, auto plan) {
-    table.add(op, DeviceKind::cuda, {"nvrtc", Accepts::contiguous, plan});
-  };
-  add("local_contrast_norm", plan_contrast);
-  add("gaussian_mean", plan_mean);
-  add("gaussian_mean_backward", plan_mean_backward);
+  table.add("gaussian_mean", DeviceKind::cuda, {"nvrtc", Accepts::contiguous, plan_mean});
+  table.add("gaussian_mean_backward", DeviceKind::cuda, {"nvrtc", Accepts::contiguous, plan_mean_backward});
+  table.add("local_contrast_norm", DeviceKind::cuda, {"nvrtc", Accepts::contiguous, plan_contrast});
 }
 
 }  // namespace starling::kernels
