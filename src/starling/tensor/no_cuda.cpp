@@ -7,6 +7,7 @@ const DeviceMemory& cuda_memory() {
   fail("[device] expected a build with CUDA, got one without (configure with STARLING_CUDA=ON)");
 }
 
+bool built_with_cuda() { return false; }
 int cuda_device_count() { return 0; }
 
 }  // namespace starling

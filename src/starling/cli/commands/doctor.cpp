@@ -45,13 +45,6 @@ std::string best_target() {
   return hwy::TargetName(supported & -supported);  // the lowest bit is the best one
 }
 
-bool built_with_cuda() {
-  for (const OpDef* op : op_registry().sorted()) {
-    if (!kernels::kernel_table().find(*op, DeviceKind::cuda).empty()) return true;
-  }
-  return false;
-}
-
 void line(std::string_view what, const std::string& found) { fmt::print("{:<12} {}\n", what, found); }
 
 void tell_cuda() {

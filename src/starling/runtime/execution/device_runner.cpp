@@ -1,44 +1,64 @@
 #include "starling/base/error.h"
+#include "starling/base/thread/stop_request.h"
+#include "starling/runtime/execution/device_pieces.h"
 #include "starling/runtime/execution/replay.h"
 #include "starling/runtime/execution/runner.h"
 
 namespace starling::runtime {
 namespace {
 
+// Launches of a program's recorded pieces, in their order, for one set of addresses.
+using Recordings = std::vector<std::unique_ptr<DeviceRecording>>;
+
 // Recordings hold addresses, so each set of operands has its own; data loaders rotate among a few buffers.
 class DeviceRunner final : public Runner {
  public:
-  // One stream runs lane 0: a step of another lane would never run.
-  explicit DeviceRunner(BoundProgram& program) : program_(program) {
-    const auto& lanes = program.lanes();
-    for (std::size_t i = 1; i < lanes.size(); ++i) {
-      check(lanes[i].empty(), "[run] expected all steps of a program on {} in lane 0, got {} in lane {}",
-            to_string(program.executable().device()), lanes[i].size(), i);
-    }
-  }
+  explicit DeviceRunner(BoundProgram& program) : program_(program), pieces_(device_pieces(program)) {}
 
   void run() override {
-    const std::vector<void*>& key = program_.changing_addresses();
-    for (auto& [known, recording] : recordings_) {
-      if (known == key) return recording->launch();
+    const Recordings& recordings = recorded(program_.changing_addresses());
+    auto next = recordings.begin();
+    for (const DevicePiece& piece : pieces_) {
+      if (!piece.on_host) {
+        (*next++)->launch();
+        continue;
+      }
+      for (const auto* step : piece.steps) {
+        check_stop_request();
+        program_.run(*step);
+      }
     }
-    if (recordings_.size() == kMostRecordings) recordings_.erase(recordings_.begin());
-    const Device device = program_.executable().device();
-    auto recording = make_cuda_replay(device.index);
-    check(recording != nullptr, "[run] expected a build with CUDA for a program on {}, got one without",
-          to_string(device));
-    recording->record([&](void* stream) {
-      for (const auto& step : program_.lanes()[0]) program_.run(step, stream);
-    });
-    recording->launch();
-    recordings_.emplace_back(key, std::move(recording));
   }
 
  private:
   static constexpr std::size_t kMostRecordings = 8;
 
+  const Recordings& recorded(const std::vector<void*>& key) {
+    for (const auto& [known, recordings] : recordings_) {
+      if (known == key) return recordings;
+    }
+    if (recordings_.size() == kMostRecordings) recordings_.erase(recordings_.begin());
+    Recordings made;
+    for (const DevicePiece& piece : pieces_) {
+      if (!piece.on_host) made.push_back(record(piece));
+    }
+    return recordings_.emplace_back(key, std::move(made)).second;
+  }
+
+  std::unique_ptr<DeviceRecording> record(const DevicePiece& piece) const {
+    const Device device = program_.executable().device();
+    auto recording = make_cuda_replay(device.index);
+    check(recording != nullptr, "[run] expected a build with CUDA for a program on {}, got one without",
+          to_string(device));
+    recording->record([&](void* stream) {
+      for (const auto* step : piece.steps) program_.run(*step, stream);
+    });
+    return recording;
+  }
+
   BoundProgram& program_;
-  std::vector<std::pair<std::vector<void*>, std::unique_ptr<DeviceRecording>>> recordings_;
+  const std::vector<DevicePiece> pieces_;
+  std::vector<std::pair<std::vector<void*>, Recordings>> recordings_;
 };
 
 }  // namespace
