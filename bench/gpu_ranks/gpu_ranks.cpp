@@ -1,6 +1,7 @@
-// All-reduces of ranks that share a GPU: `starling launch -n 2 -- bench_gpu_ranks` prints a JSON line for each size and
-// way, from rank 0: ipc, in device memory; staged, through host memory; beside them copy, what the memory takes to copy
-// as many bytes within the device, and nccl_one_rank, NCCL's all-reduce of a world of one.
+// All-reduces of ranks that share a GPU: `starling launch -n 2 -- bench_gpu_ranks`, or `bench_gpu_ranks 2` for threads,
+// prints a JSON line for each size and way, from rank 0: ipc, in device memory; staged, through host memory; beside
+// them copy, what the memory takes to copy as many bytes within the device, and nccl_one_rank, NCCL's all-reduce of a
+// world of one.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <cstring>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "starling/base/error.h"
@@ -24,6 +26,7 @@ namespace {
 
 using namespace starling;
 using Clock = std::chrono::steady_clock;
+using Comms = std::vector<std::shared_ptr<Comm>>;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
@@ -46,12 +49,12 @@ double timed(Comm& comm, const std::function<void()>& call, double budget) {
   return times[static_cast<std::size_t>(rounds / 2)];
 }
 
-void run(const World& world) {
-  Comm& host = *world.comm;
+void run(const std::shared_ptr<Comm>& comm, std::string_view kind) {
+  Comm& host = *comm;
   const int rank = host.rank();
   constexpr Device kGpu{DeviceKind::cuda, 0};
   const auto reach = dist::make_cuda_reach(0);
-  const dist::DeviceComms devices = dist::connect_devices(world.comm, reach);
+  const dist::DeviceComms devices = dist::connect_devices(comm, reach);
   Comm* device = devices.comm->on_device();
   if (device == nullptr && rank == 0) fmt::print(stderr, "no exchange in device memory: {}\n", devices.why_not);
   const DeviceMemory& memory = device_memory(DeviceKind::cuda);
@@ -65,8 +68,10 @@ void run(const World& world) {
   }
   const auto tell = [&](std::string_view way, std::int64_t bytes, double us) {
     if (rank != 0) return;
-    fmt::print("{{\"case\": \"gpu_all_reduce\", \"way\": \"{}\", \"ranks\": {}, \"bytes\": {}, \"us\": {:.2f}}}\n", way,
-               host.size(), bytes, us);
+    fmt::print(
+        "{{\"case\": \"gpu_all_reduce\", \"kind\": \"{}\", \"way\": \"{}\", \"ranks\": {}, \"bytes\": {}, \"us\": "
+        "{:.2f}}}\n",
+        kind, way, host.size(), bytes, us);
     std::fflush(stdout);
   };
   for (std::int64_t bytes = 4; bytes <= std::int64_t{1} << 30; bytes *= bytes < 1024 ? 16 : 4) {
@@ -84,8 +89,9 @@ void run(const World& world) {
       memory.to_host(&last, static_cast<const float*>(data.raw()) + count - 1, sizeof(float));
       check(last == 1, "[bench] expected a mean of 1, got {}", last);
     }
-    const auto arena = host.arena();
-    void* staging = arena->allocate(static_cast<std::size_t>(bytes));
+    const auto arena = host.arena();  // of processes; threads need none
+    Allocator& from = arena ? *arena : allocator(kCpu);
+    void* staging = from.allocate(static_cast<std::size_t>(bytes));
     tell("staged", bytes,
          timed(
              host,
@@ -95,7 +101,7 @@ void run(const World& world) {
                memory.from_host(data.raw(), staging, static_cast<std::size_t>(bytes));
              },
              budget));
-    arena->deallocate(staging, static_cast<std::size_t>(bytes));
+    from.deallocate(staging, static_cast<std::size_t>(bytes));
     // The others wait meanwhile.
     if (rank == 0) {
       const auto comms = make_thread_comms(1);
@@ -116,9 +122,17 @@ void run(const World& world) {
 
 }  // namespace
 
-int main() {
+int main(int count, char** arguments) {
   try {
-    run(join_world());
+    if (count > 1) {
+      Comms comms;
+      for (auto& comm : make_thread_comms(std::atoi(arguments[1]))) comms.emplace_back(std::move(comm));
+      std::vector<std::thread> threads;
+      for (const auto& comm : comms) threads.emplace_back([&comm] { run(comm, "threads"); });
+      for (auto& thread : threads) thread.join();
+    } else {
+      run(join_world().comm, "processes");
+    }
     return 0;
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());

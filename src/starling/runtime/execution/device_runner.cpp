@@ -1,6 +1,7 @@
 #include "starling/base/error.h"
 #include "starling/base/thread/stop_request.h"
 #include "starling/runtime/execution/device_pieces.h"
+#include "starling/runtime/execution/device_turn.h"
 #include "starling/runtime/execution/replay.h"
 #include "starling/runtime/execution/runner.h"
 
@@ -47,6 +48,7 @@ class DeviceRunner final : public Runner {
 
   std::unique_ptr<DeviceRecording> record(const DevicePiece& piece) const {
     const Device device = program_.executable().device();
+    const auto turn = take_device_turn(device);
     auto recording = make_cuda_replay(device.index);
     check(recording != nullptr, "[run] expected a build with CUDA for a program on {}, got one without",
           to_string(device));
@@ -62,6 +64,11 @@ class DeviceRunner final : public Runner {
 };
 
 }  // namespace
+
+std::unique_lock<std::recursive_mutex> take_device_turn(Device device) {
+  static std::recursive_mutex turns;
+  return device.kind == DeviceKind::cuda ? std::unique_lock(turns) : std::unique_lock<std::recursive_mutex>();
+}
 
 std::unique_ptr<Runner> make_device_runner(BoundProgram& program) { return std::make_unique<DeviceRunner>(program); }
 
