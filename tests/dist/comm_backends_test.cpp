@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "dist/comm_worlds.h"
+#include "starling/base/config/config.h"
 #include "starling/dist/comm/backend.h"
 #include "starling/dist/comm/threads/threads_comm.h"
 #include "starling/dist/launch/connect.h"
@@ -32,6 +33,18 @@ TEST(CommBackends, AreThoseOfTheFilesInKinds) {
   EXPECT_EQ(backend_names(), (std::vector<std::string>{"shared", "gloo", "mpi"}));
   EXPECT_EQ(backend_choices(for_launchers), (std::vector<std::string>{"auto", "shared", "gloo"}));
   EXPECT_EQ(either(backend_choices()), "auto, shared, gloo or mpi");
+  EXPECT_EQ(device_backend_names(), (std::vector<std::string>{"ipc", "nccl"}));
+}
+
+TEST(CommBackends, OfDevicesAreForJobsAlone) {
+  const auto read = [](const char* text) {
+    return detail::SettingType<BackendChoice>::read(ConfigNode::parse(text, "job.yaml"), {});
+  };
+  EXPECT_EQ(read("ipc").name, "ipc");
+  EXPECT_EQ(read("ipc").between_processes(), "auto");
+  EXPECT_EQ(read("gloo").between_processes(), "gloo");
+  EXPECT_TRUE(contains(error_of([&] { read("nickel"); }), "auto, shared, gloo, mpi, ipc, nccl"));
+  EXPECT_TRUE(contains(error_of([] { find_backend("ipc"); }), "(auto, shared, gloo, mpi), got 'ipc'"));
 }
 
 TEST(CommBackends, AreFoundByName) {

@@ -107,21 +107,34 @@ return %4
 )");
 }
 
-TEST(CommGroups, OnOneLaneAllKeepTheOrderOfTheGraph) {
-  const Graph graph = run_pass("schedule", graph_of(R"(
-%x = input {index=0, shape=[4]}
-%t = tanh(%x)
-%a = all_reduce(%t) {group="data"}
-%b = all_reduce(%x) {group="model"}
-return %a, %b
-)"),
-                               {.program = {.overlap = false}});
+// Groups of the communication of a scheduled graph in their order; all of it is to lie in the compute lane.
+std::vector<std::string> groups_in_the_compute_lane(const Graph& graph) {
   std::vector<std::string> groups;
   for (const Node& node : graph.nodes()) {
     EXPECT_EQ(node.lane, Lane::compute);
     if (node.op->comm) groups.push_back(comm_group(node).str());
   }
-  EXPECT_EQ(groups, (std::vector<std::string>{"data", "model"}));
+  return groups;
+}
+
+constexpr const char* kDataNeedsMore = R"(
+%x = input {index=0, shape=[4]}
+%t = tanh(%x)
+%a = all_reduce(%t) {group="data"}
+%b = all_reduce(%x) {group="model"}
+return %a, %b
+)";
+
+TEST(CommGroups, OnOneLaneAllKeepTheOrderOfTheGraph) {
+  const Graph graph = run_pass("schedule", graph_of(kDataNeedsMore), {.program = {.overlap = false}});
+  EXPECT_EQ(groups_in_the_compute_lane(graph), (std::vector<std::string>{"data", "model"}));
+}
+
+// The host runs the exchanges of a GPU's program one after the other.
+TEST(CommGroups, OfAGpuAreOnOneLaneWithOverlap) {
+  Graph graph = graph_of(kDataNeedsMore);
+  for (NodeId id = 0; id < graph.size(); ++id) graph.node(id).device = {DeviceKind::cuda, 0};
+  EXPECT_EQ(groups_in_the_compute_lane(run_pass("schedule", graph)), (std::vector<std::string>{"data", "model"}));
 }
 
 TEST(CommGroups, HaveBucketsOfTheirOwn) {

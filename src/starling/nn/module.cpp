@@ -292,7 +292,11 @@ void Module::replace(const std::function<Tensor(const Tensor&)>& change) {
 }
 
 void Module::to(Device device) {
-  replace([&](const Tensor& t) { return starling::to(t, device); });
+  replace([&](const Tensor& t) {
+    if (t.impl()->storage) return starling::to(t, device);
+    t.impl()->device = device;  // every rank stores a piece of it elsewhere
+    return t;
+  });
 }
 
 void Module::to(DType dtype) {

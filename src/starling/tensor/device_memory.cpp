@@ -33,7 +33,11 @@ void* cpu_allocate(std::size_t bytes, int) {
 void cpu_free(void* data, std::size_t, int) { std::free(data); }
 
 void cpu_copy(void* to, const void* from, std::size_t bytes) {
-  if (bytes > 0) std::memcpy(to, from, bytes);
+  if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
+}
+
+void cpu_zeros(void* data, std::size_t bytes) {
+  if (bytes > 0) std::memset(data, 0, bytes);
 }
 
 // Null device: a dummy address that must not be dereferenced.
@@ -43,8 +47,10 @@ void null_copy(void*, const void*, std::size_t) {
   fail("[device] expected memory, got the null device, which has none");
 }
 
-constexpr DeviceMemory kCpuMemory{cpu_allocate, cpu_free, cpu_copy, cpu_copy, cpu_copy};
-constexpr DeviceMemory kNullMemory{null_allocate, null_free, null_copy, null_copy, null_copy};
+void null_zeros(void*, std::size_t) {}
+
+constexpr DeviceMemory kCpuMemory{cpu_allocate, cpu_free, cpu_copy, cpu_copy, cpu_copy, cpu_copy, cpu_zeros};
+constexpr DeviceMemory kNullMemory{null_allocate, null_free, null_copy, null_copy, null_copy, null_copy, null_zeros};
 
 }  // namespace
 

@@ -14,11 +14,15 @@ struct DeviceMemory {
   void (*to_host)(void* host, const void* device, std::size_t bytes);  // synchronous: bytes have arrived on return
   void (*from_host)(void* device, const void* host, std::size_t bytes);
   void (*within)(void* to, const void* from, std::size_t bytes);
+  // Copy within the memory, and zeros: where the device has a default stream, they only follow what that was given.
+  void (*enqueue_copy)(void* to, const void* from, std::size_t bytes);
+  void (*enqueue_zeros)(void* data, std::size_t bytes);
 };
 
 const DeviceMemory& device_memory(DeviceKind kind);
 
 const DeviceMemory& cuda_memory();
+bool built_with_cuda();
 int cuda_device_count();  // 0 in builds without CUDA and on machines without a GPU
 
 }  // namespace starling

@@ -12,6 +12,7 @@ std::shared_ptr<DeviceCopies> make_cuda_copies(int) {
   fail("[device] expected a build with CUDA, got one without (configure with STARLING_CUDA=ON)");
 }
 
+bool built_with_cuda() { return false; }
 int cuda_device_count() { return 0; }
 
 }  // namespace starling

@@ -33,7 +33,15 @@ const CommBackends& comm_backends() {
 std::vector<std::string> backend_names(bool (*which)(const CommBackend&)) {
   std::vector<std::string> names;
   for (const CommBackend& backend : comm_backends().in_order()) {
-    if (which == nullptr || which(backend)) names.emplace_back(backend.name);
+    if (!backend.is_for_devices() && (which == nullptr || which(backend))) names.emplace_back(backend.name);
+  }
+  return names;
+}
+
+std::vector<std::string> device_backend_names() {
+  std::vector<std::string> names;
+  for (const CommBackend& backend : comm_backends().in_order()) {
+    if (backend.is_for_devices()) names.emplace_back(backend.name);
   }
   return names;
 }
@@ -54,20 +62,35 @@ bool for_launchers(const CommBackend& backend) { return !backend.brings_ranks();
 const CommBackend* find_backend(std::string_view name) {
   if (name.empty() || name == "auto") return nullptr;
   for (const CommBackend& backend : comm_backends().in_order()) {
-    if (backend.name == name) return &backend;
+    if (backend.name == name && !backend.is_for_devices()) return &backend;
   }
   fail("[connect] expected a backend for processes, one of ({}), got '{}'", fmt::join(backend_choices(), ", "), name);
+}
+
+std::string BackendChoice::between_processes() const {
+  const std::vector<std::string> devices = device_backend_names();
+  return std::find(devices.begin(), devices.end(), name) == devices.end() ? name : "auto";
 }
 
 }  // namespace starling::dist
 
 namespace starling::detail {
+namespace {
+
+// Names that a job can give.
+std::vector<std::string> all_choices() {
+  std::vector<std::string> names = dist::backend_choices();
+  for (std::string& one : dist::device_backend_names()) names.push_back(std::move(one));
+  return names;
+}
+
+}  // namespace
 
 using dist::BackendChoice;
 
-nlohmann::json SettingType<BackendChoice>::schema(SettingRange) { return choice_schema(dist::backend_choices()); }
+nlohmann::json SettingType<BackendChoice>::schema(SettingRange) { return choice_schema(all_choices()); }
 BackendChoice SettingType<BackendChoice>::read(const ConfigNode& node, SettingRange) {
-  const std::vector<std::string> names = dist::backend_choices();
+  const std::vector<std::string> names = all_choices();
   return {names.at(node.as_choice(names))};
 }
 nlohmann::json SettingType<BackendChoice>::json(const BackendChoice& value) { return value.name; }

@@ -41,7 +41,8 @@ struct CommBackend {
   bool one_host = false;   // connects processes of one host, in memory, where all-reduces take no algorithm
   // Name of the library that this build or machine lacks, and what brings it; empty: it is there. Null: always there.
   std::string (*missing)() = nullptr;
-  // Collective. The store is used by nothing else; null for a backend with starters.
+  // Collective. The store is used by nothing else; null for a backend with starters. A null function: the backend
+  // connects the memory of GPUs, beside the automatic one for host memory.
   std::unique_ptr<Comm> (*make)(const std::shared_ptr<Store>& store, const BackendOptions& options) = nullptr;
 
   // Backends whose ranks are started by programs of their own (mpirun) and need no rendezvous to find each other.
@@ -54,6 +55,7 @@ struct CommBackend {
 
   bool there() const { return missing == nullptr || missing().empty(); }
   bool brings_ranks() const { return !starters.empty(); }
+  bool is_for_devices() const { return make == nullptr; }
   std::string starters_text() const;  // "mpirun or srun"
 };
 
@@ -68,18 +70,20 @@ class CommBackends {
 
 const CommBackends& comm_backends();  // made from the files in comm/kinds
 
-// Names of the backends that `which` keeps, in order; null: all. Choices begin with "auto".
+// Names of the backends between processes that `which` keeps, in order; null: all of them. Choices begin with "auto".
 std::vector<std::string> backend_names(bool (*which)(const CommBackend&) = nullptr);
 std::vector<std::string> backend_choices(bool (*which)(const CommBackend&) = nullptr);
+std::vector<std::string> device_backend_names();            // those that connect the memory of GPUs
 bool for_launchers(const CommBackend& backend);             // ranks can be started by `starling launch`
 std::string either(const std::vector<std::string>& names);  // "auto, shared or gloo"
 
-// Backend of that name; null for "auto" and "". An unknown name throws Error with all names.
+// Backend between processes of that name; null for "auto" and "". An unknown name throws Error with all names.
 const CommBackend* find_backend(std::string_view name);
 
 // Name of a backend, or auto, as an option of jobs.
 struct BackendChoice {
   std::string name = "auto";
+  std::string between_processes() const;  // auto where it names one of devices
 };
 
 }  // namespace starling::dist

@@ -5,23 +5,23 @@
 #include "starling/base/bytes.h"
 #include "starling/dist/comm/ordered_sum.h"
 #include "starling/dist/comm/reduce.h"
-#include "starling/kernels/kernel_table.h"
+#include "starling/dist/comm/staging/staged_plan.h"
 
 // Kernels of collectives on whole tensors (ops/families/comm.cpp). They run on the comm lane, so they may block.
 // Without a communicator the world is this rank alone.
 namespace starling::dist {
 namespace {
 
-std::unique_ptr<kernels::Plan> plan_all_reduce(const kernels::PlanRequest& request) {
+std::unique_ptr<kernels::Plan> plan_all_reduce(const kernels::PlanRequest& request, const DeviceMemory& memory) {
   const auto a = request.attrs.as<op::AllReduceAttrs>();
   const ReduceOp reduce = a.reduce;
   const DType dtype = request.in[0].dtype;
   const auto n = request.in[0].shape.numel();
-  return kernels::make_plan([=](const kernels::Launch& launch) {
+  return kernels::make_plan([=, &memory](const kernels::Launch& launch) {
     if (Comm* comm = launch.context.comm) {
       comm->all_reduce(launch.in[0], launch.out[0], n, dtype, reduce, {.name = a.name.str()}).wait();
     } else {
-      copy_bytes(launch.out[0], launch.in[0], static_cast<std::size_t>(n) * size_of(dtype));
+      memory.enqueue_copy(launch.out[0], launch.in[0], static_cast<std::size_t>(n) * size_of(dtype));
     }
   });
 }
@@ -46,32 +46,33 @@ struct Packed {
     return true;
   }
 
-  void pack(void* const* tensors, void* array) const {
+  void pack(void* const* tensors, void* array, const DeviceMemory& memory) const {
     auto* to = static_cast<std::byte*>(array);
-    for (std::size_t i = 0; i < bytes.size(); to += bytes[i++]) copy_bytes(to, tensors[i], bytes[i]);
+    for (std::size_t i = 0; i < bytes.size(); to += bytes[i++]) memory.enqueue_copy(to, tensors[i], bytes[i]);
   }
-  void unpack(const void* array, void* const* tensors) const {
+  void unpack(const void* array, void* const* tensors, const DeviceMemory& memory) const {
     const auto* from = static_cast<const std::byte*>(array);
-    for (std::size_t i = 0; i < bytes.size(); from += bytes[i++]) copy_bytes(tensors[i], from, bytes[i]);
+    for (std::size_t i = 0; i < bytes.size(); from += bytes[i++]) memory.enqueue_copy(tensors[i], from, bytes[i]);
   }
 };
 
-std::unique_ptr<kernels::Plan> plan_all_reduce_many(const kernels::PlanRequest& request) {
+std::unique_ptr<kernels::Plan> plan_all_reduce_many(const kernels::PlanRequest& request, const DeviceMemory& memory) {
   const auto a = request.attrs.as<op::AllReduceAttrs>();
   const ReduceOp reduce = a.reduce;
   const DType dtype = request.in[0].dtype;
   const Packed packed(request.in);
   const auto n = static_cast<std::int64_t>(packed.total / size_of(dtype));
-  return kernels::make_plan(packed.total, [=](const kernels::Launch& launch) {
+  return kernels::make_plan(packed.total, [=, &memory](const kernels::Launch& launch) {
     Comm* comm = launch.context.comm;
     if (!comm) {
-      for (std::size_t i = 0; i < packed.bytes.size(); ++i) copy_bytes(launch.out[i], launch.in[i], packed.bytes[i]);
+      for (std::size_t i = 0; i < packed.bytes.size(); ++i)
+        memory.enqueue_copy(launch.out[i], launch.in[i], packed.bytes[i]);
     } else if (packed.adjacent(launch.in) && packed.adjacent(launch.out)) {
       comm->all_reduce(launch.in[0], launch.out[0], n, dtype, reduce, {.name = a.name.str()}).wait();
     } else {
-      packed.pack(launch.in, launch.scratch);
+      packed.pack(launch.in, launch.scratch, memory);
       comm->all_reduce(launch.scratch, launch.scratch, n, dtype, reduce, {.name = a.name.str()}).wait();
-      packed.unpack(launch.scratch, launch.out);
+      packed.unpack(launch.scratch, launch.out, memory);
     }
   });
 }
@@ -131,9 +132,9 @@ std::unique_ptr<kernels::Plan> plan_ordered_sum(const kernels::PlanRequest& requ
 }  // namespace
 
 void register_dist_comm(kernels::KernelTable& table) {
-  table.add("all_reduce", DeviceKind::cpu, {"comm", kernels::Accepts::contiguous, plan_all_reduce});
-  table.add("all_reduce_many", DeviceKind::cpu, {"comm", kernels::Accepts::contiguous, plan_all_reduce_many});
-  table.add("ordered_sum", DeviceKind::cpu, {"comm", kernels::Accepts::contiguous, plan_ordered_sum});
+  add_comm_kernel(table, "all_reduce", plan_all_reduce);
+  add_comm_kernel(table, "all_reduce_many", plan_all_reduce_many);
+  add_host_comm_kernel(table, "ordered_sum", plan_ordered_sum);
 }
 
 }  // namespace starling::dist

@@ -5,7 +5,7 @@
 #include "starling/base/bytes.h"
 #include "starling/dist/comm/piece_messages.h"
 #include "starling/dist/comm/reduce.h"
-#include "starling/kernels/kernel_table.h"
+#include "starling/dist/comm/staging/staged_plan.h"
 #include "starling/kernels/reference/element.h"
 
 // Kernels of the exchange of rows at the borders of pieces (ops/families/halo.cpp). Only these rows are packed and
@@ -144,8 +144,8 @@ std::unique_ptr<kernels::Plan> plan_halo(const kernels::PlanRequest& request) {
 }  // namespace
 
 void register_dist_halo(kernels::KernelTable& table) {
-  table.add("halo", DeviceKind::cpu, {"comm", kernels::Accepts::contiguous, plan_halo<Halo>});
-  table.add("halo_add", DeviceKind::cpu, {"comm", kernels::Accepts::contiguous, plan_halo<HaloAdd>});
+  add_host_comm_kernel(table, "halo", plan_halo<Halo>);
+  add_host_comm_kernel(table, "halo_add", plan_halo<HaloAdd>);
 }
 
 }  // namespace starling::dist

@@ -5,7 +5,7 @@
 #include "starling/base/error.h"
 #include "starling/dist/comm/comm.h"
 #include "starling/dist/comm/reduce.h"
-#include "starling/kernels/kernel_table.h"
+#include "starling/dist/comm/staging/staged_plan.h"
 #include "starling/ops/api/comm.h"
 
 // Kernels of ops whose data differs between ranks (ops/families/rank_pieces.cpp). Without a communicator the rows of
@@ -19,17 +19,17 @@ void check_rank(const char* op, const Comm& comm, std::int64_t rank, std::int64_
        comm.rank(), comm.size());
 }
 
-std::unique_ptr<kernels::Plan> plan_broadcast(const kernels::PlanRequest& request) {
+std::unique_ptr<kernels::Plan> plan_broadcast(const kernels::PlanRequest& request, const DeviceMemory& memory) {
   const auto a = request.attrs.as<op::RootAttrs>();
   const DType dtype = request.in[0].dtype;
   const auto n = request.in[0].shape.numel();
   const std::size_t bytes = static_cast<std::size_t>(n) * size_of(dtype);
-  return kernels::make_plan([=](const kernels::Launch& launch) {
+  return kernels::make_plan([=, &memory](const kernels::Launch& launch) {
     Comm* comm = launch.context.comm;
     if (comm || a.root == a.rank)
-      copy_bytes(launch.out[0], launch.in[0], bytes);
+      memory.enqueue_copy(launch.out[0], launch.in[0], bytes);
     else
-      zero_bytes(launch.out[0], bytes);
+      memory.enqueue_zeros(launch.out[0], bytes);
     if (!comm) return;
     check_rank("broadcast", *comm, a.rank, comm->size());
     comm->broadcast(launch.out[0], n, dtype, static_cast<int>(a.root), {.name = a.name.str()}).wait();
@@ -37,19 +37,19 @@ std::unique_ptr<kernels::Plan> plan_broadcast(const kernels::PlanRequest& reques
 }
 
 // All-reduce of which only the root keeps the result.
-std::unique_ptr<kernels::Plan> plan_reduce_to_root(const kernels::PlanRequest& request) {
+std::unique_ptr<kernels::Plan> plan_reduce_to_root(const kernels::PlanRequest& request, const DeviceMemory& memory) {
   const auto a = request.attrs.as<op::RootAttrs>();
   const DType dtype = request.in[0].dtype;
   const auto n = request.in[0].shape.numel();
   const std::size_t bytes = static_cast<std::size_t>(n) * size_of(dtype);
-  return kernels::make_plan([=](const kernels::Launch& launch) {
+  return kernels::make_plan([=, &memory](const kernels::Launch& launch) {
     if (Comm* comm = launch.context.comm) {
       check_rank("reduce_to_root", *comm, a.rank, comm->size());
       comm->all_reduce(launch.in[0], launch.out[0], n, dtype, ReduceOp::sum, {.name = a.name.str()}).wait();
     } else {
-      copy_bytes(launch.out[0], launch.in[0], bytes);
+      memory.enqueue_copy(launch.out[0], launch.in[0], bytes);
     }
-    if (a.root != a.rank) zero_bytes(launch.out[0], bytes);
+    if (a.root != a.rank) memory.enqueue_zeros(launch.out[0], bytes);
   });
 }
 
@@ -71,23 +71,23 @@ struct Pieces {
   }
 };
 
-std::unique_ptr<kernels::Plan> plan_all_gather(const kernels::PlanRequest& request) {
+std::unique_ptr<kernels::Plan> plan_all_gather(const kernels::PlanRequest& request, const DeviceMemory& memory) {
   const auto a = request.attrs.as<op::PiecesAttrs>();
   const Pieces pieces(request.out[0].shape, a);
   const DType dtype = request.in[0].dtype;
   const std::size_t size = size_of(dtype);
-  return kernels::make_plan([=](const kernels::Launch& launch) {
+  return kernels::make_plan([=, &memory](const kernels::Launch& launch) {
     if (Comm* comm = launch.context.comm) {
       check_rank("all_gather", *comm, a.rank, a.ranks);
       // Sent from its place in the result, which other ranks can read directly: program arguments may lie anywhere.
       auto* own = static_cast<std::byte*>(launch.out[0]) + static_cast<std::size_t>(pieces.before) * size;
-      copy_bytes(own, launch.in[0], static_cast<std::size_t>(pieces.own) * size);
+      memory.enqueue_copy(own, launch.in[0], static_cast<std::size_t>(pieces.own) * size);
       comm->all_gather(own, launch.out[0], pieces.counts, dtype, {.name = a.name.str()}).wait();
       return;
     }
-    zero_bytes(launch.out[0], static_cast<std::size_t>(pieces.total) * size);
-    copy_bytes(static_cast<std::byte*>(launch.out[0]) + static_cast<std::size_t>(pieces.before) * size, launch.in[0],
-               static_cast<std::size_t>(pieces.own) * size);
+    memory.enqueue_zeros(launch.out[0], static_cast<std::size_t>(pieces.total) * size);
+    memory.enqueue_copy(static_cast<std::byte*>(launch.out[0]) + static_cast<std::size_t>(pieces.before) * size,
+                        launch.in[0], static_cast<std::size_t>(pieces.own) * size);
   });
 }
 
@@ -95,7 +95,7 @@ std::unique_ptr<kernels::Plan> plan_all_gather(const kernels::PlanRequest& reque
 constexpr std::size_t kTogether = 16;
 
 // All-gathers the rows of several tensors in place.
-std::unique_ptr<kernels::Plan> plan_gather_rows(const kernels::PlanRequest& request) {
+std::unique_ptr<kernels::Plan> plan_gather_rows(const kernels::PlanRequest& request, const DeviceMemory& memory) {
   const auto a = request.attrs.as<op::PiecesAttrs>();
   std::vector<Pieces> tensors;
   std::vector<DType> dtypes;
@@ -103,7 +103,7 @@ std::unique_ptr<kernels::Plan> plan_gather_rows(const kernels::PlanRequest& requ
     tensors.emplace_back(in.shape, a);
     dtypes.push_back(in.dtype);
   }
-  return kernels::make_plan([=](const kernels::Launch& launch) {
+  return kernels::make_plan([=, &memory](const kernels::Launch& launch) {
     Comm* comm = launch.context.comm;
     if (comm) check_rank("gather_rows", *comm, a.rank, a.ranks);
     std::array<Work, kTogether> under_way;
@@ -111,7 +111,7 @@ std::unique_ptr<kernels::Plan> plan_gather_rows(const kernels::PlanRequest& requ
       const std::size_t end = std::min(first + kTogether, tensors.size());
       for (std::size_t i = first; i < end; ++i) {
         const std::size_t size = size_of(dtypes[i]);
-        copy_bytes(launch.out[i], launch.in[i], static_cast<std::size_t>(tensors[i].total) * size);
+        memory.enqueue_copy(launch.out[i], launch.in[i], static_cast<std::size_t>(tensors[i].total) * size);
         const auto* own =
             static_cast<const std::byte*>(launch.out[i]) + static_cast<std::size_t>(tensors[i].before) * size;
         if (comm)
@@ -123,37 +123,38 @@ std::unique_ptr<kernels::Plan> plan_gather_rows(const kernels::PlanRequest& requ
   });
 }
 
-std::unique_ptr<kernels::Plan> plan_reduce_scatter(const kernels::PlanRequest& request) {
+std::unique_ptr<kernels::Plan> plan_reduce_scatter(const kernels::PlanRequest& request, const DeviceMemory& memory) {
   const auto a = request.attrs.as<op::PiecesAttrs>();
   const Pieces pieces(request.in[0].shape, a);
   const DType dtype = request.in[0].dtype;
   const ReduceOp reduce = a.reduce;
-  return kernels::make_plan([=](const kernels::Launch& launch) {
+  return kernels::make_plan([=, &memory](const kernels::Launch& launch) {
     if (Comm* comm = launch.context.comm) {
       check_rank("reduce_scatter", *comm, a.rank, a.ranks);
       comm->reduce_scatter(launch.in[0], launch.out[0], pieces.counts, dtype, reduce, {.name = a.name.str()}).wait();
       return;
     }
-    copy_bytes(launch.out[0],
-               static_cast<const std::byte*>(launch.in[0]) + static_cast<std::size_t>(pieces.before) * size_of(dtype),
-               static_cast<std::size_t>(pieces.own) * size_of(dtype));
+    memory.enqueue_copy(
+        launch.out[0],
+        static_cast<const std::byte*>(launch.in[0]) + static_cast<std::size_t>(pieces.before) * size_of(dtype),
+        static_cast<std::size_t>(pieces.own) * size_of(dtype));
   });
 }
 
-std::unique_ptr<kernels::Plan> plan_all_to_all(const kernels::PlanRequest& request) {
+std::unique_ptr<kernels::Plan> plan_all_to_all(const kernels::PlanRequest& request, const DeviceMemory& memory) {
   const auto a = request.attrs.as<op::PiecesAttrs>();
   const DType dtype = request.in[0].dtype;
   const std::int64_t n = request.in[0].shape.numel(), each = n / a.ranks;
-  return kernels::make_plan([=](const kernels::Launch& launch) {
+  return kernels::make_plan([=, &memory](const kernels::Launch& launch) {
     if (Comm* comm = launch.context.comm) {
       check_rank("all_to_all", *comm, a.rank, a.ranks);
       comm->all_to_all(launch.in[0], launch.out[0], each, dtype, {.name = a.name.str()}).wait();
       return;
     }
     const std::size_t at = static_cast<std::size_t>(a.rank * each) * size_of(dtype);
-    zero_bytes(launch.out[0], static_cast<std::size_t>(n) * size_of(dtype));
-    copy_bytes(static_cast<std::byte*>(launch.out[0]) + at, static_cast<const std::byte*>(launch.in[0]) + at,
-               static_cast<std::size_t>(each) * size_of(dtype));
+    memory.enqueue_zeros(launch.out[0], static_cast<std::size_t>(n) * size_of(dtype));
+    memory.enqueue_copy(static_cast<std::byte*>(launch.out[0]) + at, static_cast<const std::byte*>(launch.in[0]) + at,
+                        static_cast<std::size_t>(each) * size_of(dtype));
   });
 }
 
@@ -206,14 +207,15 @@ std::byte* at(void* const* tensors, std::size_t i, std::size_t offset = 0) {
   return static_cast<std::byte*>(tensors[i]) + offset;
 }
 
-std::unique_ptr<kernels::Plan> plan_reduce_scatter_many(const kernels::PlanRequest& request) {
+std::unique_ptr<kernels::Plan> plan_reduce_scatter_many(const kernels::PlanRequest& request,
+                                                        const DeviceMemory& memory) {
   const auto a = request.attrs.as<op::JoinedPiecesAttrs>();
   const JoinedRows pieces(request.in, a);
-  return kernels::make_plan(pieces.total(), [=](const kernels::Launch& launch) {
+  return kernels::make_plan(pieces.total(), [=, &memory](const kernels::Launch& launch) {
     Comm* comm = launch.context.comm;
     if (!comm) {
       pieces.each(pieces.rank(), [&](std::size_t i, const auto& range) {
-        copy_bytes(launch.out[i], at(launch.in, i, range.begin), range.size);
+        memory.enqueue_copy(launch.out[i], at(launch.in, i, range.begin), range.size);
       });
       return;
     }
@@ -221,7 +223,7 @@ std::unique_ptr<kernels::Plan> plan_reduce_scatter_many(const kernels::PlanReque
     auto* wire = static_cast<std::byte*>(launch.scratch);
     for (std::size_t r = 0; r < pieces.ranks(); ++r) {
       pieces.each(r, [&](std::size_t i, const auto& range) {
-        copy_bytes(wire, at(launch.in, i, range.begin), range.size);
+        memory.enqueue_copy(wire, at(launch.in, i, range.begin), range.size);
         wire += range.size;
       });
     }
@@ -229,25 +231,25 @@ std::unique_ptr<kernels::Plan> plan_reduce_scatter_many(const kernels::PlanReque
     comm->reduce_scatter(launch.scratch, own, pieces.counts(), pieces.dtype(), ReduceOp::sum, {.name = a.name.str()})
         .wait();
     pieces.each(pieces.rank(), [&](std::size_t i, const auto& range) {
-      copy_bytes(launch.out[i], own, range.size);
+      memory.enqueue_copy(launch.out[i], own, range.size);
       own += range.size;
     });
   });
 }
 
-std::unique_ptr<kernels::Plan> plan_all_gather_many(const kernels::PlanRequest& request) {
+std::unique_ptr<kernels::Plan> plan_all_gather_many(const kernels::PlanRequest& request, const DeviceMemory& memory) {
   const auto a = request.attrs.as<op::JoinedPiecesAttrs>();
   const JoinedRows pieces(request.out, a);
-  return kernels::make_plan(pieces.total(), [=](const kernels::Launch& launch) {
+  return kernels::make_plan(pieces.total(), [=, &memory](const kernels::Launch& launch) {
     Comm* comm = launch.context.comm;
     auto* const all = static_cast<std::byte*>(launch.scratch);
     if (comm)
       check_rank("all_gather_many", *comm, a.rank, a.ranks);
     else
-      zero_bytes(all, pieces.total());
+      memory.enqueue_zeros(all, pieces.total());
     auto* own = all + pieces.before();
     pieces.each(pieces.rank(), [&](std::size_t i, const auto& range) {
-      copy_bytes(own, launch.in[i], range.size);
+      memory.enqueue_copy(own, launch.in[i], range.size);
       own += range.size;
     });
     if (comm)
@@ -255,7 +257,7 @@ std::unique_ptr<kernels::Plan> plan_all_gather_many(const kernels::PlanRequest& 
     const auto* wire = all;
     for (std::size_t r = 0; r < pieces.ranks(); ++r) {
       pieces.each(r, [&](std::size_t i, const auto& range) {
-        copy_bytes(at(launch.out, i, range.begin), wire, range.size);
+        memory.enqueue_copy(at(launch.out, i, range.begin), wire, range.size);
         wire += range.size;
       });
     }
@@ -265,14 +267,14 @@ std::unique_ptr<kernels::Plan> plan_all_gather_many(const kernels::PlanRequest& 
 }  // namespace
 
 void register_dist_rank_pieces(kernels::KernelTable& table) {
-  table.add("broadcast", DeviceKind::cpu, {"comm", kernels::Accepts::contiguous, plan_broadcast});
-  table.add("reduce_to_root", DeviceKind::cpu, {"comm", kernels::Accepts::contiguous, plan_reduce_to_root});
-  table.add("all_gather", DeviceKind::cpu, {"comm", kernels::Accepts::contiguous, plan_all_gather});
-  table.add("gather_rows", DeviceKind::cpu, {"comm", kernels::Accepts::contiguous, plan_gather_rows});
-  table.add("reduce_scatter", DeviceKind::cpu, {"comm", kernels::Accepts::contiguous, plan_reduce_scatter});
-  table.add("reduce_scatter_many", DeviceKind::cpu, {"comm", kernels::Accepts::contiguous, plan_reduce_scatter_many});
-  table.add("all_gather_many", DeviceKind::cpu, {"comm", kernels::Accepts::contiguous, plan_all_gather_many});
-  table.add("all_to_all", DeviceKind::cpu, {"comm", kernels::Accepts::contiguous, plan_all_to_all});
+  add_comm_kernel(table, "broadcast", plan_broadcast);
+  add_comm_kernel(table, "reduce_to_root", plan_reduce_to_root);
+  add_comm_kernel(table, "all_gather", plan_all_gather);
+  add_comm_kernel(table, "gather_rows", plan_gather_rows);
+  add_comm_kernel(table, "reduce_scatter", plan_reduce_scatter);
+  add_comm_kernel(table, "reduce_scatter_many", plan_reduce_scatter_many);
+  add_comm_kernel(table, "all_gather_many", plan_all_gather_many);
+  add_comm_kernel(table, "all_to_all", plan_all_to_all);
 }
 
 }  // namespace starling::dist

@@ -2,7 +2,7 @@
 
 #include "starling/base/bytes.h"
 #include "starling/dist/comm/piece_messages.h"
-#include "starling/kernels/kernel_table.h"
+#include "starling/dist/comm/staging/staged_plan.h"
 
 // Kernel of the exchange of pieces along one dimension for pieces along another (ops/families/resplit.cpp). Messages
 // are packed one after the other, in rank order. Without a communicator what others would send is zeros.
@@ -83,8 +83,6 @@ std::unique_ptr<kernels::Plan> plan_resplit(const kernels::PlanRequest& request)
 
 }  // namespace
 
-void register_dist_resplit(kernels::KernelTable& table) {
-  table.add("resplit", DeviceKind::cpu, {"comm", kernels::Accepts::contiguous, plan_resplit});
-}
+void register_dist_resplit(kernels::KernelTable& table) { add_host_comm_kernel(table, "resplit", plan_resplit); }
 
 }  // namespace starling::dist

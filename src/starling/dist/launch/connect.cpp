@@ -29,7 +29,9 @@ BackendOptions backend_options(int rank, int world, const std::string& label, co
 // only if there is no other, since it says what is missing.
 const CommBackend& automatic_backend(bool one_host) {
   const auto& all = comm_backends().in_order();
-  const auto fits = [&](const CommBackend& backend) { return backend.one_host == one_host && !backend.brings_ranks(); };
+  const auto fits = [&](const CommBackend& backend) {
+    return backend.one_host == one_host && !backend.brings_ranks() && !backend.is_for_devices();
+  };
   auto found =
       std::find_if(all.begin(), all.end(), [&](const auto& backend) { return fits(backend) && backend.there(); });
   if (found == all.end()) found = std::find_if(all.begin(), all.end(), fits);

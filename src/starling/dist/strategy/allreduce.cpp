@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "starling/base/error.h"
+#include "starling/dist/comm/gpu/device_comms.h"
 #include "starling/dist/health/replica_hash.h"
 #include "starling/dist/mesh/layout_mistakes.h"
 #include "starling/dist/strategy/programs/rank_program.h"
@@ -302,10 +303,10 @@ void AllReduce::after_update(std::int64_t /*step*/, double weight) {
 }
 
 dist::OpCounters AllReduce::exchanged(CommOp op) const {
-  dist::OpCounters all = dist::RankStrategy::exchanged(op);
+  dist::OpCounters all = dist::exchanged_in(comm(), op);
   if (!mesh_) return all;
   for (const MeshAxis& axis : mesh_->shape().axes())
-    all = dist::operator+(all, mesh_->group(axis.name).journal().counters(op));
+    all = dist::operator+(all, dist::exchanged_in(mesh_->group(axis.name), op));
   return all;
 }
 
@@ -317,17 +318,18 @@ std::vector<dist::LawCounter> AllReduce::counters() const {
     calls += one.calls;
     bytes += one.bytes_sent;
   }
+  std::uint64_t staged = dist::staged_bytes(comm());
+  for (const MeshAxis& axis : mesh_ ? mesh_->shape().axes() : std::vector<MeshAxis>())
+    staged += dist::staged_bytes(mesh_->group(axis.name));
   const auto stored = [&](const std::vector<NamedTensor>& tensors) {
     return static_cast<double>(dist::stored_bytes(tensors, sharded_));
   };
-  std::vector<dist::LawCounter> all{{"steps", static_cast<double>(steps_)},
-                                    {"samples", samples_},
-                                    {"reductions", static_cast<double>(calls)},
-                                    {"reduced_bytes_sent", static_cast<double>(bytes)},
-                                    {"sent_by_factors", static_cast<double>(coded_.by_factors())},
-                                    {"weight_bytes", stored(state_.weights)},
-                                    {"gradient_bytes", stored(slots_.tensors())},
-                                    {"optimizer_bytes", stored(state_.optimizer)}};
+  std::vector<dist::LawCounter> all{
+      {"steps", static_cast<double>(steps_)},        {"samples", samples_},
+      {"reductions", static_cast<double>(calls)},    {"reduced_bytes_sent", static_cast<double>(bytes)},
+      {"staged_bytes", static_cast<double>(staged)}, {"sent_by_factors", static_cast<double>(coded_.by_factors())},
+      {"weight_bytes", stored(state_.weights)},      {"gradient_bytes", stored(slots_.tensors())},
+      {"optimizer_bytes", stored(state_.optimizer)}};
   dist::add_traffic(coded_.traffic(), all);
   return all;
 }

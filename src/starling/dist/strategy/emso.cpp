@@ -1,11 +1,10 @@
 #include "starling/dist/strategy/emso.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "starling/base/error.h"
+#include "starling/dist/strategy/state/on_host.h"
 #include "starling/ops/def/attrs/update.h"
-#include "starling/tensor/bytes.h"
 
 namespace starling {
 namespace {
@@ -100,14 +99,16 @@ void Emso::begin(const dist::TrainedState& state) {
 }
 
 void Emso::mark() {
-  for (const Weight& one : weights_) std::memcpy(one.first.raw(), one.tensor.raw(), bytes_of(one.tensor));
+  for (const Weight& one : weights_) copy_into(one.first, one.tensor);
 }
 
 void Emso::pull_back() {
   ++steps_made_;
   for (const Weight& one : weights_) {
     const double pull = rule_->lr() * one.lr_scale * inner_.gamma, part = pull / (1 + pull);
-    dist::scale_add(one.tensor.dtype(), one.tensor.numel(), part, one.first.raw(), 1 - part, one.tensor.raw());
+    dist::write_on_host(one.tensor, true, [&](const Tensor& host) {
+      dist::scale_add(host.dtype(), host.numel(), part, one.first.raw(), 1 - part, host.raw());
+    });
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "starling/base/error.h"
 #include "starling/dist/strategy/state/moments.h"
+#include "starling/dist/strategy/state/on_host.h"
 #include "starling/tensor/bytes.h"
 
 namespace starling {
@@ -115,7 +116,8 @@ void LocalSgd::sync() {
   }
   dist::broadcast_tensors(comm(), counted_, 0, "local_sgd.counts");
   if (!options_.reset_optimizer) return;
-  for (const auto& [name, moment] : moments_) std::memset(moment.raw(), 0, bytes_of(moment));
+  for (const auto& [name, moment] : moments_)
+    dist::write_on_host(moment, false, [](const Tensor& host) { std::memset(host.raw(), 0, bytes_of(host)); });
 }
 
 // The mean of all ranks, each by its samples since the last average; after an average only moments differ. The way gone

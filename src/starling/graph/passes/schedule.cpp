@@ -98,13 +98,20 @@ bool on_cpu(const Graph& graph) {
                      [](const Node& node) { return node.device.kind == DeviceKind::cpu; });
 }
 
+// True if the program is recorded for a device, whose exchanges run in the order of the plan, in one lane.
+bool is_recorded(const Graph& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                     [](const Node& node) { return node.device.kind == DeviceKind::cuda; });
+}
+
 Graph schedule(const Graph& graph, const PassContext& context) {
+  const bool overlap = context.program.overlap && !is_recorded(graph);
   auto before = dependencies(graph);
   const std::vector<Symbol> groups = comm_groups(graph);
   check(groups.size() <= static_cast<std::size_t>(kMostCommLanes),
         "[schedule] expected a program that communicates in at most {} groups of ranks, got {}", kMostCommLanes,
         groups.size());
-  if (!context.program.overlap && groups.size() > 1) keep_comm_order(graph, before);
+  if (!overlap && groups.size() > 1) keep_comm_order(graph, before);
   BranchSchedule made;
   // Branches are ordered by estimates, which differ between ranks: with several groups ranks could wait in a circle.
   if (context.program.branches > 1 && on_cpu(graph) && groups.size() <= 1)
@@ -115,7 +122,7 @@ Graph schedule(const Graph& graph, const PassContext& context) {
   for (NodeId id : made.order) {
     Node& node = rewriter.to().node(rewriter.copy(id));
     node.lane = made.lane.empty() ? Lane::compute : made.lane[static_cast<std::size_t>(id)];
-    if (node.op->comm) node.lane = context.program.overlap ? lane_of(groups, node) : Lane::compute;
+    if (node.op->comm) node.lane = overlap ? lane_of(groups, node) : Lane::compute;
   }
   return rewriter.finish();
 }

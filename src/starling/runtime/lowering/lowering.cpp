@@ -7,6 +7,7 @@
 #include "starling/ops/api/state.h"
 #include "starling/ops/def/attrs/control.h"
 #include "starling/ops/def/registry.h"
+#include "starling/runtime/execution/device_turn.h"
 #include "starling/runtime/lowering/control_plan.h"
 #include "starling/runtime/lowering/stored_values.h"
 #include "starling/runtime/memory/alias_check.h"
@@ -65,6 +66,7 @@ Lowering::Lowering(graph::Graph graph, const ExecutableOptions& options)
 }
 
 std::shared_ptr<const Executable> Lowering::run() {
+  const auto turn = take_device_turn(exe_->device_);
   for (graph::NodeId id = 0; id < graph_.size(); ++id) lower(id);
   finish_outputs();
   exe_->lane_size_ = times_.sizes();

@@ -46,11 +46,22 @@ void within(void* to, const void* from, std::size_t bytes) {
   check_cuda(cudaStreamSynchronize(cudaStreamLegacy), "copying on the device");
 }
 
-constexpr DeviceMemory kCudaMemory{allocate, free_memory, to_host, from_host, within};
+void enqueue_copy(void* to, const void* from, std::size_t bytes) {
+  if (bytes == 0 || to == from) return;
+  check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, cudaStreamLegacy), "copying on the device");
+}
+
+void enqueue_zeros(void* data, std::size_t bytes) {
+  if (bytes > 0) check_cuda(cudaMemsetAsync(data, 0, bytes, cudaStreamLegacy), "clearing memory of the device");
+}
+
+constexpr DeviceMemory kCudaMemory{allocate, free_memory, to_host, from_host, within, enqueue_copy, enqueue_zeros};
 
 }  // namespace
 
 const DeviceMemory& cuda_memory() { return kCudaMemory; }
+
+bool built_with_cuda() { return true; }
 
 int cuda_device_count() {
   static const int count = [] {

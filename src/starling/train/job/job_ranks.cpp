@@ -22,6 +22,8 @@
 #include "starling/dist/strategy/grouped.h"
 #include "starling/dist/strategy/strategy_kinds.h"
 #include "starling/tensor/allocator.h"
+#include "starling/tensor/device_memory.h"
+#include "starling/train/job/job_device.h"
 #include "starling/train/job/job_error.h"
 #include "starling/train/job/job_servers.h"
 #include "starling/train/ranks/thread_watch.h"
@@ -83,6 +85,14 @@ std::shared_ptr<dist::RankStrategy> make_strategy(const DistributeJob& job, cons
   const dist::StrategyMaker maker = job.strategy.make();
   if (!job.topology || job.topology->worker_groups == 1) return maker(comm);
   return std::make_shared<dist::Grouped>(comm, *job.topology, AllReduceOptions{.codec = job.topology->codec}, maker);
+}
+
+// The communicator of ranks that train on GPUs, and the note of it; on CPUs the given one.
+std::shared_ptr<Comm> on_gpus(const Job& job, const std::shared_ptr<Comm>& comm, int ranks_here, RankSetup& setup) {
+  if (comm->size() == 1 || !trains_on_gpus(job)) return comm;
+  const dist::DeviceComms devices = connect_gpus(job, comm, setup.local_rank);
+  setup.device_note = device_note(job, devices, ranks_here, cuda_device_count());
+  return devices.comm;
 }
 
 // First of several failures: each rank reports its own before the others can fail because of it.
@@ -199,8 +209,9 @@ TrainResult train_threads(const Job& job, const TrainOptions& options) {
       TrainOptions of_rank = options;
       if (rank != 0) of_rank.stop = nullptr;  // rank 0 polls for all
       const auto body = [&] {
-        return train_rank(job, data, of_rank,
-                          {.strategy = make_strategy(job.distribute, comm), .threads = threads, .failed = failed});
+        RankSetup setup{.threads = threads, .failed = failed, .local_rank = rank};
+        setup.strategy = make_strategy(job.distribute, on_gpus(job, comm, workers, setup));
+        return train_rank(job, data, of_rank, setup);
       };
       TrainResult ended = watched(job, comm, body, failed);
       if (rank == 0) result = std::move(ended);
@@ -237,7 +248,7 @@ TrainResult telling_once(const Processes& others, const std::function<TrainResul
 
 // Runs this process as one of several ranks.
 TrainResult train_process(Job job, const TrainOptions& options) {
-  const Processes others = join_processes(options.processes, {.backend = chosen(job.distribute, "backend"),
+  const Processes others = join_processes(options.processes, {.backend = job.distribute.backend.between_processes(),
                                                               .check = job.distribute.check,
                                                               .all_reduce = chosen(job.distribute, "all_reduce"),
                                                               .heartbeat = job.distribute.heartbeat,
@@ -253,11 +264,11 @@ TrainResult train_process(Job job, const TrainOptions& options) {
     return load_job_data(job);
   };
   const auto body = [&] {
-    return train_rank(job, load(), options,
-                      {.strategy = make_strategy(job.distribute, others.comm),
-                       .threads = threads,
-                       .stepped = others.stepped,
-                       .failed = others.failed});
+    const JobData data = load();
+    RankSetup setup{
+        .threads = threads, .stepped = others.stepped, .failed = others.failed, .local_rank = others.local_rank};
+    setup.strategy = make_strategy(job.distribute, on_gpus(job, others.comm, others.here, setup));
+    return train_rank(job, data, options, setup);
   };
   return watched(
       job, others.comm, [&] { return telling_once(others, body); }, others.failed);

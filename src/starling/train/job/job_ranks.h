@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "starling/dist/strategy/rank_strategy.h"
@@ -20,6 +21,8 @@ struct RankSetup {
   std::function<void(std::int64_t step)> stepped{};    // called after every step; may be null
   std::function<void(std::string_view why)> failed{};  // called before its failure reaches other ranks
   std::shared_ptr<WorkerPool> pool{};                  // of a leader whose workers train by themselves; else null
+  int local_rank = 0;                                  // among the ranks of this host, which choose GPUs by it
+  std::string device_note{};                           // where ranks train on GPUs, for the beginning of the run
   int rank() const { return strategy ? strategy->rank() : 0; }
 };
 

@@ -294,6 +294,14 @@ void check_codec(const Job& job, const nlohmann::json& codec, const ConfigNode& 
     given.refuse("momentum: 0, here or of the optimizer (both would apply it twice)", codec.dump());
 }
 
+// Backends that connect GPUs have nothing to connect on a CPU.
+void check_backend(const Job& job, const ConfigNode& section) {
+  const dist::BackendChoice& backend = job.distribute.backend;
+  if (job.train.device != "cpu" || backend.between_processes() == backend.name) return;
+  section.at("backend").refuse("a backend for host memory where train.device is cpu (ipc and nccl connect GPUs)",
+                               backend.name);
+}
+
 // A strategy's codec, or that of gradients inside groups.
 void check_codecs(const Job& job, const ConfigNode& section) {
   const nlohmann::json codec = job.distribute.strategy.json().value("codec", nlohmann::json("none"));
@@ -427,6 +435,7 @@ Job read_job(const ConfigNode& top) {
   check_served(job, section(top, "distribute"));
   check_pieces(job, section(top, "distribute"));
   check_codecs(job, section(top, "distribute"));
+  check_backend(job, section(top, "distribute"));
   check_zero(job, section(top, "distribute"));
   check_deterministic_layout(job, section(top, "distribute"));
   return job;

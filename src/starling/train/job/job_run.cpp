@@ -264,7 +264,7 @@ PreparedJob prepare_pieces(const Job& job, const JobData& data, const TrainOptio
   std::optional<nn::DeferredWeights> deferred;
   const std::shared_ptr<nn::Module> own = own_net(job, options);
   if (setup.strategy && !own && defers_weights(job)) deferred.emplace();
-  PreparedJob prepared = prepare_job(job, data, own);
+  PreparedJob prepared = prepare_job(job, data, own, setup.local_rank);
   if (setup.strategy) {
     fit_strategy(prepared, *setup.strategy);
     expect_layout(prepared);
@@ -278,7 +278,7 @@ PreparedJob prepare_for(const Job& job, const JobData& data, const TrainOptions&
     return prepare_pieces(job, data, options, setup);
   } catch (const OutOfMemory& error) {
     const nn::DeferredWeights sizes_alone;
-    explain_memory(error, prepare_job(job, data, own_net(job, options)), options);
+    explain_memory(error, prepare_job(job, data, own_net(job, options), setup.local_rank), options);
   }
 }
 
@@ -365,6 +365,7 @@ TrainResult train_prepared(const PreparedJob& prepared, const TrainOptions& opti
   const bool leads = setup.rank() == 0;
   std::vector<std::string> notes = leads ? layout_notes(prepared) : std::vector<std::string>();
   if (const std::string mesh = leads ? mesh_note(prepared) : ""; !mesh.empty()) notes.insert(notes.begin(), mesh);
+  if (leads && !setup.device_note.empty()) notes.push_back(setup.device_note);
   if (setup.step && job.distribute.batch_norm == DistributeJob::BatchNorm::global)
     nn::use_global_statistics(*prepared.net);
   expect_batches(prepared);

@@ -103,8 +103,12 @@ Settings DistributeJob::settings() {
       setting("server_backups", &J::server_backups,
               "each server repeats all that the one before it does, and takes its place when that dies: an update is "
               "acknowledged when both have it"),
-      setting("backend", &J::backend,
-              "what carries the bytes between processes; auto: memory inside a host, and what there is between them"),
+      setting(
+          "backend", &J::backend,
+          "what carries the bytes between processes; auto: memory inside a host, and what there is between them. On "
+          "GPUs "
+          "auto exchanges in device memory where it can; ipc and nccl insist on it, the others take it through host "
+          "memory"),
       choice(
           "all_reduce", &J::all_reduce, {"auto", "ring", "halving_doubling", "recursive_doubling", "direct", "linear"},
           "how all-reduces go, by messages between all workers; linear: Mariana's partitioned linear topology. auto: "

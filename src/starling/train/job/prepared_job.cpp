@@ -13,7 +13,7 @@
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/random.h"
 #include "starling/ops/def/apply.h"
-#include "starling/tensor/device_memory.h"
+#include "starling/train/job/job_device.h"
 #include "starling/train/job/job_error.h"
 #include "starling/train/job/job_sections.h"
 
@@ -207,31 +207,15 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const Job& job, const nn::Modul
   return job.optimizer.kind.make()(optim::make_groups(net.named_parameters(), job.optimizer.groups));
 }
 
-namespace {
-
-// Device that a job trains on; refuses one that is not there.
-Device device_of(const Job& job) {
-  const auto device = parse_device(job.train.device);
-  if (!device || device->kind == DeviceKind::null)
-    refuse_job(job, "train.device",
-               fmt::format("[train] expected a device (cpu, cuda), got '{}'{}", job.train.device,
-                           job.train.device == "gpu" ? " (did you mean 'cuda'?)" : ""));
-  if (device->kind == DeviceKind::cuda && device->index >= cuda_device_count()) {
-    refuse_job(job, "train.device",
-               fmt::format("[train] expected a GPU for '{}', found {} (a build with STARLING_CUDA=ON and a driver are "
-                           "needed; starling doctor tells more)",
-                           job.train.device, cuda_device_count()));
-  }
-  return *device;
-}
-
-}  // namespace
-
 PreparedJob prepare_job(const Job& job) { return prepare_job(job, load_job_data(job)); }
 
 PreparedJob prepare_job(const Job& job, JobData data) { return prepare_job(job, std::move(data), nullptr); }
 
 PreparedJob prepare_job(const Job& job, JobData data, const std::shared_ptr<nn::Module>& own) {
+  return prepare_job(job, std::move(data), own, 0);
+}
+
+PreparedJob prepare_job(const Job& job, JobData data, const std::shared_ptr<nn::Module>& own, int local_rank) {
   PreparedJob made;
   made.job = job;
   made.data = std::move(data);
@@ -249,7 +233,7 @@ PreparedJob prepare_job(const Job& job, JobData data, const std::shared_ptr<nn::
     reshape_samples(made.data, wanted);
   }
   manual_seed(job.train.seed);
-  const Device device = device_of(job);
+  const Device device = rank_device(job, local_rank);
   made.net = made.recipe.make();
   made.net->to(device);
   default_generator().to(device);  // steps advance it where they run
@@ -266,10 +250,12 @@ namespace {
 StepShapes traced_shapes(const PreparedJob& prepared) {
   StepShapes shapes;
   std::vector<Tensor> stand_ins;
+  const auto parameters = prepared.net->parameters();
+  const Device device = parameters.empty() ? kCpu : parameters.front().device();
   for (const auto& type : prepared.data.fields) {
     Shape shape = type.shape;
     shape.insert(0, prepared.job.data.load.batch);
-    stand_ins.push_back(empty(shape, type.dtype, device_of(prepared.job)));
+    stand_ins.push_back(empty(shape, type.dtype, device));
     shapes.fields.push_back(stand_ins.back().type());
   }
   static_cast<void>(graph::trace(

@@ -34,6 +34,8 @@ PreparedJob prepare_job(const Job& job, JobData data);
 // prepare_job() with a network of the program's own in place of the job's `model`, initialised by the program. Token
 // ids stay what they are, other samples become numbers; the objective follows from the data unless the job names one.
 PreparedJob prepare_job(const Job& job, JobData data, const std::shared_ptr<nn::Module>& own);
+// prepare_job() for one of several ranks: `local_rank` is its number among those of its host, which choose GPUs by it.
+PreparedJob prepare_job(const Job& job, JobData data, const std::shared_ptr<nn::Module>& own, int local_rank);
 
 // The chosen metrics (none: the objective's), reported as test_<name> or valid_<name>.
 std::vector<NamedMetric> told_metrics(const std::vector<Chosen<std::unique_ptr<Metric>>>& chosen,

@@ -325,7 +325,8 @@ bool RankLink::fetch_pieces(const Tensor& whole, std::span<const std::int64_t> p
   if (whole.numel() == 0) return true;
   const auto element = static_cast<std::int64_t>(size_of(whole.dtype()));
   const std::int64_t rows = whole.size(0), row = whole.numel() / rows * element;
-  const auto here = data::host_bytes(own);
+  const Tensor own_host = data::on_host(own);
+  const auto here = data::host_bytes(own_host);
   std::vector<std::byte> some, part;
   for (std::int64_t first = 0, step = std::max<std::int64_t>(1, kPiece / row); first < rows; first += step) {
     const std::int64_t last = std::min(rows, first + step);
@@ -404,7 +405,7 @@ void RankLink::expect_equal_pieces(std::span<const NamedTensor> tensors, const d
     const Tensor* piece = sharded.piece(one.tensor);
     if (piece == nullptr || std::ssize(sharded.owners(sharded.cuts(one.tensor))) == size()) continue;
     Hash128 hash;
-    hash.update(data::host_bytes(*piece));
+    hash.update(data::host_bytes(data::on_host(*piece)));
     const std::string hex = hash.hex();
     std::copy_n(hex.begin(), Digest().size(), own.emplace_back().begin());
     shared.push_back(&one);

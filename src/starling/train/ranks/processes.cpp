@@ -68,6 +68,7 @@ Processes join_processes(const dist::ProcessFlags& flags, const JoinOptions& opt
               },
           .part = [world, how](const std::string& name, int rank,
                                int size) { return world->part({.rank = rank, .world = size}, name, how); },
+          .local_rank = world->info.local_rank,
           .finding = [world] { return world->heartbeats ? world->heartbeats->finding() : ""; }};
 }
 

@@ -30,6 +30,7 @@ struct Processes {
   // Communicator of some of the ranks, which all call this with the same name: independent of the world's, so that what
   // breaks it breaks nothing else, and unsupervised. Blocks until they have met.
   std::function<std::shared_ptr<Comm>(const std::string& name, int rank, int size)> part{};
+  int local_rank = 0;                      // of this process among those of its host
   std::function<std::string()> finding{};  // text of the supervision's finding; empty: none so far
 };
 

@@ -6,6 +6,7 @@
 
 #include "starling/base/error.h"
 #include "starling/dist/mesh/mesh_choice.h"
+#include "starling/dist/strategy/state/on_host.h"
 #include "starling/tensor/bytes.h"
 
 namespace starling::dist {
@@ -22,11 +23,14 @@ void free_whole(const Tensor& tensor) {
 void take(const Region& region, const Tensor& whole, const Tensor& piece) {
   const std::size_t size = size_of(whole.dtype());
   if (bytes_of(piece) == 0) return;
-  const auto* from = static_cast<const std::byte*>(whole.raw());
-  auto* to = static_cast<std::byte*>(piece.raw());
-  region.each([&](const Region::Run& run) {
-    std::memcpy(to + static_cast<std::size_t>(run.part) * size, from + static_cast<std::size_t>(run.whole) * size,
-                static_cast<std::size_t>(run.count) * size);
+  const Tensor source = read_on_host(whole);
+  const auto* from = static_cast<const std::byte*>(source.raw());
+  write_on_host(piece, false, [&](const Tensor& host) {
+    auto* to = static_cast<std::byte*>(host.raw());
+    region.each([&](const Region::Run& run) {
+      std::memcpy(to + static_cast<std::size_t>(run.part) * size, from + static_cast<std::size_t>(run.whole) * size,
+                  static_cast<std::size_t>(run.count) * size);
+    });
   });
 }
 
@@ -73,7 +77,7 @@ std::vector<int> ShardedState::owners(const AxisCuts& cuts) const {
 ShardedState::Entry& ShardedState::entry_of(const Tensor& whole, const AxisCuts& cuts) {
   Entry& entry = pieces_[whole.impl()];
   if (!entry.piece.defined()) {
-    entry = {whole, starling::empty(region(whole.shape(), cuts, rank_).shape(), whole.dtype()), cuts};
+    entry = {whole, starling::empty(region(whole.shape(), cuts, rank_).shape(), whole.dtype(), whole.device()), cuts};
     entry.piece.set_name(whole.name());
   }
   return entry;
@@ -86,8 +90,8 @@ void ShardedState::make(const Tensor& whole, const AxisCuts& cuts, FillPiece fil
 
 void ShardedState::cut(const Tensor& whole, const AxisCuts& cuts) {
   if (cuts.empty() || piece(whole) != nullptr) return;
-  check(whole.device() == kCpu && whole.contiguous(), "[pieces] expected '{}' to be dense and on the CPU, got it on {}",
-        whole.name(), to_string(whole.device()));
+  check(whole.contiguous(), "[pieces] expected '{}' to be dense, got strides {}", whole.name(),
+        to_string(whole.strides()));
   check(whole.impl()->storage || whole.impl()->offset != kInPieces,
         "[pieces] expected '{}' to have memory, got a tensor whose pieces went with the strategy of an earlier run: "
         "train "
@@ -147,19 +151,23 @@ void ShardedState::put(const Tensor& tensor, std::int64_t first, std::span<const
         first, tensor.name());
   if (first == end || own->numel() == 0) return;
   const std::int64_t row = tensor.numel() / tensor.size(0);
-  auto* to = static_cast<std::byte*>(own->raw());
-  region(tensor, rank_).each(first / row, (end + row - 1) / row, [&](const Region::Run& run) {
-    const std::int64_t from = std::max(first, run.whole), last = std::min(end, run.whole + run.count);
-    if (from >= last) return;
-    std::memcpy(to + (run.part + from - run.whole) * size, bytes.data() + (from - first) * size,
-                static_cast<std::size_t>((last - from) * size));
+  write_on_host(*own, true, [&](const Tensor& host) {
+    auto* to = static_cast<std::byte*>(host.raw());
+    region(tensor, rank_).each(first / row, (end + row - 1) / row, [&](const Region::Run& run) {
+      const std::int64_t from = std::max(first, run.whole), last = std::min(end, run.whole + run.count);
+      if (from >= last) return;
+      std::memcpy(to + (run.part + from - run.whole) * size, bytes.data() + (from - first) * size,
+                  static_cast<std::size_t>((last - from) * size));
+    });
   });
 }
 
 void ShardedState::clear(const Tensor& tensor) const {
   const Tensor* own = piece(tensor);
   check(own != nullptr, "[pieces] expected a tensor that is stored in pieces, got '{}'", tensor.name());
-  if (const std::size_t bytes = bytes_of(*own); bytes > 0) std::memset(own->raw(), 0, bytes);
+  const std::size_t bytes = bytes_of(*own);
+  if (bytes == 0) return;
+  write_on_host(*own, false, [&](const Tensor& host) { std::memset(host.raw(), 0, bytes); });
 }
 
 void ShardedState::show(const Tensor& tensor, Comm& comm) const {
@@ -176,7 +184,8 @@ void ShardedState::show(const Tensor& tensor, Comm& comm) const {
     sum += bytes;
   }
   std::vector<std::byte> all(static_cast<std::size_t>(sum));
-  comm.all_gather(gives(rank_) ? own->raw() : nullptr, all.data(), counts, DType::u8, {.name = tensor.name()}).wait();
+  const Tensor mine = read_on_host(*own);
+  comm.all_gather(gives(rank_) ? mine.raw() : nullptr, all.data(), counts, DType::u8, {.name = tensor.name()}).wait();
   const Tensor whole = starling::empty(tensor.shape(), tensor.dtype());
   std::size_t at = 0;
   for (int rank = 0; rank < mesh_.ranks(); ++rank) {
@@ -184,7 +193,7 @@ void ShardedState::show(const Tensor& tensor, Comm& comm) const {
     if (bytes > 0) give(region(tensor, rank), all.data() + at, whole);
     at += bytes;
   }
-  tensor.impl()->storage = whole.impl()->storage;
+  tensor.impl()->storage = to(whole, own->device()).impl()->storage;
   tensor.impl()->offset = 0;
 }
 
