@@ -111,9 +111,8 @@ class DeviceRunner final : public Runner {
     auto recording = make_cuda_replay(device.index);
     check(recording != nullptr, "[run] expected a build with CUDA for a program on {}, got one without",
           to_string(device));
-    recording->record_steps(steps_before(memory_of(piece)), [&](std::size_t step, void* stream) {
-      program_.run(*piece.steps[step], stream);
-    });
+    recording->record_steps(steps_before(memory_of(piece)),
+                            [&](std::size_t step, void* stream) { program_.run(*piece.steps[step], stream); });
     return recording;
   }
 

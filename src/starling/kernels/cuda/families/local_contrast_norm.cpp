@@ -1,3 +1,4 @@
+#include "starling/kernels/cuda/local_contrast_f64.h"
 #include "starling/kernels/cuda/stages.h"
 #include "starling/ops/api/local_norm.h"
 #include "starling/ops/def/attrs/local_norm.h"
@@ -131,9 +132,15 @@ std::unique_ptr<Plan> plan_contrast(const PlanRequest& r) {
 }  // namespace
 
 void register_cuda_local_contrast_norm(KernelTable& table) {
-  table.add("gaussian_mean", DeviceKind::cuda, {"nvrtc", Accepts::contiguous, plan_mean});
-  table.add("gaussian_mean_backward", DeviceKind::cuda, {"nvrtc", Accepts::contiguous, plan_mean_backward});
-  table.add("local_contrast_norm", DeviceKind::cuda, {"nvrtc", Accepts::contiguous, plan_contrast});
+  const auto add = [&](const char* op, const char* name, auto plan) {
+    table.add(op, DeviceKind::cuda, {name, Accepts::contiguous, plan});
+  };
+  add("gaussian_mean", "nvrtc", plan_mean);
+  add("gaussian_mean", "f64", cuda::plan_mean_f64);
+  add("gaussian_mean_backward", "nvrtc", plan_mean_backward);
+  add("gaussian_mean_backward", "f64", cuda::plan_mean_backward_f64);
+  add("local_contrast_norm", "nvrtc", plan_contrast);
+  add("local_contrast_norm", "f64", cuda::plan_contrast_f64);
 }
 
 }  // namespace starling::kernels

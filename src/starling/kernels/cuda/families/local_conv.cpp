@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "starling/kernels/cuda/device/local_conv.h"
+#include "starling/kernels/cuda/plain_local_conv.h"
 #include "starling/kernels/cuda/stream.h"
 #include "starling/kernels/kernel_table.h"
 #include "starling/ops/def/conv_geometry.h"
@@ -78,6 +79,7 @@ std::unique_ptr<Plan> plan_backward_weight(const PlanRequest& r) {
 
 void register_cuda_local_conv(KernelTable& table) {
   table.add("local_conv2d", DeviceKind::cuda, {"positions", Accepts::contiguous, plan_forward});
+  table.add("local_conv2d", DeviceKind::cuda, {"nvrtc", Accepts::contiguous, cuda::plan_plain_local_conv});
   table.add("local_conv2d_backward_input", DeviceKind::cuda, {"positions", Accepts::contiguous, plan_backward_input});
   table.add("local_conv2d_backward_weight", DeviceKind::cuda, {"positions", Accepts::contiguous, plan_backward_weight});
 }

@@ -1,10 +1,11 @@
-#include "starling/ops/api/local_conv.h"
+#include "starling/kernels/cuda/plain_local_conv.h"
 
 #include "starling/kernels/cuda/code_names.h"
 #include "starling/kernels/cuda/stages.h"
+#include "starling/ops/api/local_conv.h"
 #include "starling/ops/def/conv_geometry.h"
 
-namespace starling::kernels {
+namespace starling::cuda {
 namespace {
 
 // One thread per element of the result, for f64 and for sizes that local_conv.cpp leaves out. Weights [position, out,
@@ -28,7 +29,9 @@ constexpr const char* kBody = R"(
   o0[i] = sum;
 )";
 
-std::unique_ptr<Plan> plan_local(const PlanRequest& request) {
+}  // namespace
+
+std::unique_ptr<kernels::Plan> plan_plain_local_conv(const kernels::PlanRequest& request) {
   if (!cuda::is_plain_float(request.in[0].dtype)) return nullptr;
   const auto& a = request.attrs.as<op::LocalConv2dAttrs>();
   const Shape &x = request.in[0].shape, &y = request.out[0].shape;
@@ -43,10 +46,4 @@ std::unique_ptr<Plan> plan_local(const PlanRequest& request) {
   return cuda::plan_code({{y.numel()}, std::vector<std::string>(request.in.size(), type), {type}, kBody, names.text()});
 }
 
-}  // namespace
-
-void register_cuda_local_conv_plain(KernelTable& table) {
-  table.add("local_conv2d", DeviceKind::cuda, {"nvrtc", Accepts::contiguous, plan_local});
-}
-
-}  // namespace starling::kernels
+}  // namespace starling::cuda

@@ -1,11 +1,11 @@
+#include "starling/kernels/cuda/local_contrast_f64.h"
+
 #include "starling/kernels/cuda/code_names.h"
 #include "starling/kernels/cuda/stages.h"
 #include "starling/ops/api/local_norm.h"
 
-namespace starling::kernels {
+namespace starling::cuda {
 namespace {
-
-using cuda::Pointer;
 
 // The window's weights along one dimension, and their sum over the pixels of an image that exist around one.
 constexpr const char* kWindow = R"(
@@ -74,7 +74,9 @@ cuda::CodeNames plain_mean(cuda::CodeNames names) {
   return names.expression("RESULT", "mean");
 }
 
-std::unique_ptr<Plan> plan_mean(const PlanRequest& r) {
+}  // namespace
+
+std::unique_ptr<kernels::Plan> plan_mean_f64(const kernels::PlanRequest& r) {
   if (r.in[0].dtype != DType::f64) return nullptr;
   const auto& a = r.attrs.as<op::GaussianMeanAttrs>();
   const char* type = cuda::c_type(r.in[0].dtype);
@@ -82,7 +84,7 @@ std::unique_ptr<Plan> plan_mean(const PlanRequest& r) {
   return cuda::plan_code({{r.out[0].shape.numel()}, {type}, {type}, kMean, names.text()});
 }
 
-std::unique_ptr<Plan> plan_mean_backward(const PlanRequest& r) {
+std::unique_ptr<kernels::Plan> plan_mean_backward_f64(const kernels::PlanRequest& r) {
   if (r.in[0].dtype != DType::f64) return nullptr;
   const auto& a = r.attrs.as<op::GaussianMeanGradAttrs>();
   const char* type = cuda::c_type(r.in[0].dtype);
@@ -92,10 +94,10 @@ std::unique_ptr<Plan> plan_mean_backward(const PlanRequest& r) {
 
 // Means of x in scratch, then the deviations s = √(G((x - mean)²) + epsilon), their mean over each image, and the
 // result; all in f64.
-std::unique_ptr<Plan> plan_contrast(const PlanRequest& r) {
+std::unique_ptr<kernels::Plan> plan_contrast_f64(const kernels::PlanRequest& r) {
   const Shape& x = r.in[0].shape;
   if (r.in[0].dtype != DType::f64) return nullptr;
-  if (x.numel() == 0) return make_plan([](const Launch&) {});
+  if (x.numel() == 0) return kernels::make_plan([](const kernels::Launch&) {});
   const auto& a = r.attrs.as<op::LocalContrastNormAttrs>();
   const char* type = cuda::c_type(r.in[0].dtype);
   const std::int64_t pixels = x[2] * x[3];
@@ -119,15 +121,4 @@ std::unique_ptr<Plan> plan_contrast(const PlanRequest& r) {
       2 * bytes + static_cast<std::size_t>(x[0]) * sizeof(double));
 }
 
-}  // namespace
-
-void register_cuda_local_contrast_norm_f64(KernelTable& table) {
-  const auto add = [&](const char* op, auto plan) {
-    table.add(op, DeviceKind::cuda, {"nvrtc", Accepts::contiguous, plan});
-  };
-  add("local_contrast_norm", plan_contrast);
-  add("gaussian_mean", plan_mean);
-  add("gaussian_mean_backward", plan_mean_backward);
-}
-
-}  // namespace starling::kernels
+}  // namespace starling::cuda
