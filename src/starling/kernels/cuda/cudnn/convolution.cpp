@@ -1,7 +1,5 @@
 #include "starling/kernels/cuda/convolution.h"
 
-#include <cudnn.h>
-
 #include <array>
 #include <cstring>
 #include <limits>
@@ -10,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "starling/kernels/cuda/cudnn/handle.h"
 #include "starling/kernels/cuda/stopwatch.h"
 #include "starling/kernels/cuda/stream.h"
 
@@ -18,34 +17,6 @@
 
 namespace starling::cuda {
 namespace {
-
-void check_cudnn(cudnnStatus_t status, const char* what) {
-  check(status == CUDNN_STATUS_SUCCESS, "[cuda] expected {} to succeed, got {}", what, cudnnGetErrorString(status));
-}
-
-// One handle for the process, bound to a stream for each call: a call only enqueues.
-class Handle {
- public:
-  static Handle& shared() {
-    static auto& handle = *new Handle;
-    return handle;
-  }
-  template <class Use>
-  auto with(cudaStream_t stream, Use&& use) {
-    const std::lock_guard lock(mutex_);
-    check_cudnn(cudnnSetStream(handle_, stream), "choosing a stream");
-    return use(handle_);
-  }
-
- private:
-  Handle() { check_cudnn(cudnnCreate(&handle_), "starting cuDNN"); }
-  cudnnHandle_t handle_ = nullptr;
-  std::mutex mutex_;
-};
-
-cudnnDataType_t library_type(DType dtype) {
-  return dtype == DType::bf16 ? CUDNN_DATA_BFLOAT16 : dtype == DType::f16 ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT;
-}
 
 // Descriptors of one convolution; flat ones in two dimensions, which cuDNN has more kernels for.
 class Descriptors {
@@ -176,11 +147,11 @@ class Chosen final : public Convolution {
   }
 
   void run(const void* first, const void* second, void* result, void* scratch, cudaStream_t stream) const override {
-    check_cudnn(Handle::shared().with(stream,
-                                      [&](cudnnHandle_t handle) {
-                                        return Pass::run(handle, descriptors_, best_, first, second, result,
-                                                         library_aligned(scratch));
-                                      }),
+    check_cudnn(LibraryHandle::shared().with(stream,
+                                             [&](cudnnHandle_t handle) {
+                                               return Pass::run(handle, descriptors_, best_, first, second, result,
+                                                                library_aligned(scratch));
+                                             }),
                 "launching a convolution");
   }
 
@@ -189,7 +160,7 @@ class Chosen final : public Convolution {
     const Trial trial(conv);
     typename Pass::Perf perf[kMostAlgorithms];
     int found = 0;
-    const cudnnStatus_t status = Handle::shared().with(
+    const cudnnStatus_t status = LibraryHandle::shared().with(
         cudaStreamLegacy, [&](cudnnHandle_t handle) { return Pass::find(handle, descriptors_, &found, perf); });
     if (status != CUDNN_STATUS_SUCCESS) return false;
     // Algorithms that give the same bits every time go before all others.
