@@ -58,9 +58,8 @@ class CudnnAttention final : public LibraryAttention {
 TimedAttention fastest(AttentionPass pass, const Attention& a, device::Real kind) {
   const auto graph = std::make_shared<AttentionGraph>();
   describe_attention(pass, a, kind == device::Real::bf16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_HALF, *graph);
-  auto plans = LibraryHandle::shared().with(cudaStreamLegacy, [&](cudnnHandle_t handle) {
-    return graph->graph.plans({.handle = handle, .properties = nullptr}, kMostPlans);
-  });
+  auto plans = LibraryHandle::shared().with(
+      cudaStreamLegacy, [&](cudnnHandle_t handle) { return graph->graph.plans(handle, kMostPlans); });
   TimedAttention best{nullptr, std::numeric_limits<float>::infinity()};
   const AttentionTrial trial(pass, a);
   for (auto& plan : plans) {

@@ -152,20 +152,19 @@ OperationGraph::Tensor OperationGraph::transpose(Tensor x, cudnnDataType_t type)
   return result;
 }
 
-std::vector<std::unique_ptr<GraphPlan>> OperationGraph::plans(const GraphTarget& target, std::size_t most) {
+std::vector<std::unique_ptr<GraphPlan>> OperationGraph::plans(cudnnHandle_t handle, std::size_t most) {
   std::vector<cudnnBackendDescriptor_t> operations;
   for (const auto& operation : operations_) operations.push_back(operation.handle());
   GraphDescriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, static_cast<std::int64_t>(operations.size()),
             operations.data());
-  if (target.handle) graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &target.handle);
+  graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
   graph.finalize();
 
   GraphDescriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   const cudnnBackendHeurMode_t mode = CUDNN_HEUR_MODE_A;
   heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
   heuristics.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
-  if (target.properties) heuristics.set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, *target.properties);
   heuristics.finalize();
   std::int64_t count = 0;
   check_cudnn(cudnnBackendGetAttribute(heuristics.handle(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
@@ -185,8 +184,7 @@ std::vector<std::unique_ptr<GraphPlan>> OperationGraph::plans(const GraphTarget&
   for (std::int64_t i = 0; i < count && made.size() < most; ++i) {
     try {
       GraphDescriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-      if (target.handle) plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &target.handle);
-      if (target.properties) plan.set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, *target.properties);
+      plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
       plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configs[static_cast<std::size_t>(i)]);
       plan.finalize();
       std::int64_t bytes = 0, got = 0;

@@ -40,12 +40,6 @@ class GraphDescriptor {
   cudnnBackendDescriptor_t handle_ = nullptr;
 };
 
-// Device that engines are asked for: that of a handle, or one that `properties` describe, whose plans are only made.
-struct GraphTarget {
-  cudnnHandle_t handle = nullptr;
-  const GraphDescriptor* properties = nullptr;
-};
-
 // Engine with its settings, ready to run. Immutable.
 class GraphPlan {
  public:
@@ -83,8 +77,9 @@ class OperationGraph {
   // The last two dimensions change places.
   Tensor transpose(Tensor x, cudnnDataType_t type);
 
-  // Plans for the engines that take the graph, those that cuDNN takes to be best first; at most `most`.
-  std::vector<std::unique_ptr<GraphPlan>> plans(const GraphTarget& target, std::size_t most);
+  // Plans for the engines of the handle's device that take the graph, those that cuDNN takes to be best first; at most
+  // `most`.
+  std::vector<std::unique_ptr<GraphPlan>> plans(cudnnHandle_t handle, std::size_t most);
 
   // Numbers with the addresses of their values, which live as long as this object.
   std::span<const Tensor> numbers() const { return numbers_; }
