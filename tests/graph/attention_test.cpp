@@ -107,7 +107,7 @@ TEST(Attention, ReplacesTheBackwardPassToo) {
             R"(
 %6, %7 = scaled_dot_product_attention(%0, %1, %2, %3) {scale=0.5}
 %8 = full {shape=[2, 3]}
-%9, %10, %11 = scaled_dot_product_attention_backward(%5, %8, %0, %1, %2, %6, %7, %3) {scale=0.5}
+%9, %10, %11 = scaled_dot_product_attention_backward(%5, %8, %0, %1, %2, %6, %7, %3) {scale=0.5, dlse_is_zero=true}
 return %6, %9, %10, %11
 )");
 }
@@ -126,7 +126,7 @@ TEST(Attention, GivesGradientsThatWereWantedTransposed) {
             R"(
 %6, %7 = scaled_dot_product_attention(%0, %1, %2) {scale=1}
 %8 = full {shape=[2, 3]}
-%9, %10, %11 = scaled_dot_product_attention_backward(%5, %8, %0, %1, %2, %6, %7) {scale=1}
+%9, %10, %11 = scaled_dot_product_attention_backward(%5, %8, %0, %1, %2, %6, %7) {scale=1, dlse_is_zero=true}
 %12 = transpose(%10) {order=[0, 2, 1]}
 return %6, %9, %12
 )");

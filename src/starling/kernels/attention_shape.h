@@ -46,14 +46,18 @@ struct AttentionShape {
 // Shape from a request whose operand `q` is followed by k and v; the mask, if any, is operand `mask`.
 inline AttentionShape attention_shape(const PlanRequest& request, std::size_t q, std::size_t mask) {
   const Shape &qs = request.in[q].shape, &vs = request.in[q + 2].shape;
-  const auto& a = request.attrs.as<op::AttentionAttrs>();
   AttentionShape s;
+  double scale = 0;
+  const auto take = [&](const auto& attrs) { s.causal = attrs.causal, scale = attrs.scale; };
+  if (q == 0)
+    take(request.attrs.as<op::AttentionAttrs>());
+  else
+    take(request.attrs.as<op::AttentionBackwardAttrs>());
   const int rank = qs.rank();
   for (int i = 0; i < rank - 2; ++i) s.leading.push_back(qs[i]);
   s.batch = s.leading.numel();
   s.queries = qs[rank - 2], s.keys = vs[rank - 2], s.d = qs.back(), s.dv = vs.back();
-  s.scale = a.scale != 0 ? a.scale : 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(s.d, 1)));
-  s.causal = a.causal;
+  s.scale = scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(s.d, 1)));
   s.q_strides = request.in[q].strides, s.k_strides = request.in[q + 1].strides, s.v_strides = request.in[q + 2].strides;
   s.dy_strides = request.in[0].strides;
   if (request.in.size() <= mask) return s;

@@ -11,6 +11,9 @@ namespace starling::kernels {
 Shape channels_last_strides(const Shape& shape);
 bool is_channels_last(const ArgDesc& arg);
 
+// Heads [n, h, l, d] that lie in memory as [n, l, h, d], rows of all heads being `width` elements apart.
+Shape heads_last_strides(const Shape& shape, std::int64_t width);
+
 // Ways of storing operands and results, besides dense and as typed, that the kernels of an op on a GPU read and write
 // without a conversion before or after them. Each function is asked with the number of an operand or result and how
 // many there are; null: none may be stored so.
@@ -20,6 +23,7 @@ struct Storable {
   Which wide_in = nullptr, wide_out = nullptr;      // f32 in place of 16-bit floats
   Which images_in = nullptr,
         images_out = nullptr;   // channels last, of results where one of the operands images_in is so
+  Which heads_out = nullptr;    // heads [n, h, l, d] as [n, l, h, d], and further apart
   bool prefers_images = false;  // results are channels last whatever the operands are
 };
 // Functions for the operands with the listed numbers, and for all.

@@ -106,7 +106,8 @@ class Attention {
     const ValueId dlse = emit("full", {}, op::FullAttrs{lse.shape, 0, lse.dtype}, like);
     std::vector<ValueId> in{dy, dlse, p.q, p.k, p.v, p.y, p.lse};
     if (p.mask >= 0) in.push_back(p.mask);
-    p.backward = rewriter_.emit(find_op("scaled_dot_product_attention_backward"), in, p.match.attrs, like);
+    p.backward = rewriter_.emit(find_op("scaled_dot_product_attention_backward"), in,
+                                op::AttentionBackwardAttrs{p.match.attrs.causal, p.match.attrs.scale, true}, like);
   }
 
   NodeId backward_like(const Planned& p) const {

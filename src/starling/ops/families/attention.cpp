@@ -70,10 +70,12 @@ TensorList grad_attention(const GradCall& c) {
   const Tensor dlse = c.grads[1].defined() ? c.grads[1] : full(lse.shape(), 0.0, y.dtype());
   TensorList operands{dy, dlse, q, k, v, y, lse};
   if (mask.defined()) operands.push_back(mask);
-  TensorList out = apply(named_op<"scaled_dot_product_attention_backward">(), operands, c.attrs);
+  const auto& a = c.attrs.as<op::AttentionAttrs>();
+  TensorList out = apply(named_op<"scaled_dot_product_attention_backward">(), operands,
+                         op::AttentionBackwardAttrs{a.causal, a.scale, !c.grads[1].defined()});
   if (mask.defined() && c.needs(3) && is_float(mask.dtype())) {
     const Tensor inner = sub(times_t(dy, v), column(sub(row_sum(mul(dy, y)), dlse)));
-    const Tensor p = probabilities(q, k, lse, mask, c.attrs.as<op::AttentionAttrs>());
+    const Tensor p = probabilities(q, k, lse, mask, a);
     out.push_back(rules::sum_to(mul(p, inner), mask.shape()));
   }
   return out;
@@ -84,7 +86,8 @@ TensorList grad_attention(const GradCall& c) {
 TensorList grad_attention_backward(const GradCall& c) {
   const Tensor &dy = c.in[0], &dlse = c.in[1], &q = c.in[2], &k = c.in[3], &v = c.in[4], &y = c.in[5], &lse = c.in[6];
   const Tensor mask = mask_of(c.in, 7);
-  const auto& a = c.attrs.as<op::AttentionAttrs>();
+  const auto& given_attrs = c.attrs.as<op::AttentionBackwardAttrs>();
+  const op::AttentionAttrs a{given_attrs.causal, given_attrs.scale};
   const double scale = scale_of(a, q.shape().back());
   const auto given = [&](int i) {
     const auto at = static_cast<std::size_t>(i);
@@ -123,7 +126,8 @@ Shape check_operands(const InferCall& call, std::size_t at) {
   constexpr std::int64_t kMost = std::int64_t{1} << 31;
   check(q.shape[rank - 2] < kMost && k.shape[rank - 2] < kMost && q.shape.back() < kMost && v.shape.back() < kMost,
         "[{}] expected sizes below 2^31, got {}, {} and {}", call.op.name, to_string(q), to_string(k), to_string(v));
-  const double scale = call.attrs.as<op::AttentionAttrs>().scale;
+  const double scale =
+      at == 0 ? call.attrs.as<op::AttentionAttrs>().scale : call.attrs.as<op::AttentionBackwardAttrs>().scale;
   check(std::abs(scale) <= 1e6, "[{}] expected a scale within ±1e6, got {}", call.op.name, scale);
   Shape lse = q.shape;
   lse.erase(rank - 1);
@@ -217,6 +221,7 @@ std::vector<OpCase> cases_of(bool backward) {
     Shape lse = s.q;
     lse.erase(lse.rank() - 1);
     OpCase c{{}, s.attrs};
+    if (backward) c.attrs = op::AttentionBackwardAttrs{s.attrs.causal, s.attrs.scale};
     if (backward) c.in = {{.shape = y}, {.shape = lse}};
     for (const auto& shape : {s.q, s.k, s.v}) c.in.push_back({.shape = shape});
     if (backward) {
@@ -298,7 +303,7 @@ void register_ops_attention(OpRegistry& ops) {
            .doc = "The gradients of attention for q, k and v, from its results.",
            .inputs = {"dy", "dlse", "q", "k", "v", "y", "lse", "mask?"},
            .outputs = {"dq", "dk", "dv"},
-           .attrs = &attr_type<op::AttentionAttrs>(),
+           .attrs = &attr_type<op::AttentionBackwardAttrs>(),
            .infer = infer_backward,
            .gradient = grad_attention_backward,
            .shard = [](const ShardCall& call) { return shard_attention(call, 2, 7); },

@@ -9,7 +9,6 @@
 #include "starling/ops/def/registry.h"
 #include "starling/runtime/execution/device_turn.h"
 #include "starling/runtime/lowering/control_plan.h"
-#include "starling/runtime/lowering/stored_values.h"
 #include "starling/runtime/memory/alias_check.h"
 #include "starling/tensor/bytes.h"
 
@@ -54,7 +53,8 @@ Lowering::Lowering(graph::Graph graph, const ExecutableOptions& options)
     : exe_(std::make_shared<Executable>()),
       options_(options),
       graph_(exe_->graph_ = std::move(graph)),
-      lives_(graph_, stored_values(graph_, program_device(graph_))),
+      stored_(stored_values(graph_, program_device(graph_))),
+      lives_(graph_, stored_.descs),
       times_(graph_),
       users_(graph_.users()),
       locations_(graph_.values().size()),
@@ -92,6 +92,11 @@ void Lowering::lower(graph::NodeId id) {
   if (is_op(node, "assign")) return lower_assign(id);
   if (!node.out.empty() && lives_.is_view(node.out[0])) {
     at(node.out[0]).memory = at(node.in[0]).memory;
+    return;
+  }
+  // A concat whose operands were written into its result.
+  if (!node.out.empty() && stored_.is_joined(node.out[0])) {
+    at(node.out[0]).memory = joined_memory(id, node.out[0]);
     return;
   }
   lower_op(id);
@@ -181,8 +186,19 @@ int Lowering::dying_operand(graph::NodeId id, std::size_t output) {
   return -1;
 }
 
+// Memory of a concat's result, from the first of its operands on.
+int Lowering::joined_memory(graph::NodeId id, graph::ValueId whole) {
+  const auto [slot, fresh] = joined_memory_.try_emplace(whole, -1);
+  if (fresh) {
+    slot->second = new_memory({}, kernels::bytes_of(at(whole).desc), id);
+    memory_.back().needed_until = lives_.last_use(whole);
+  }
+  return slot->second;
+}
+
 int Lowering::choose_memory(graph::NodeId id, std::size_t output) {
   const graph::ValueId out = graph_.node(id).out[output];
+  if (stored_.is_piece(out)) return joined_memory(id, stored_.piece(out).whole);
   const std::size_t bytes = kernels::bytes_of(at(out).desc);
   const int variable = variable_target(id, output);
   if (variable >= 0) {
@@ -207,7 +223,7 @@ void Lowering::lower_op(graph::NodeId id) {
     const graph::ValueId value = node.out[i];
     const int chosen = choose_memory(id, i);
     at(value).memory = chosen;
-    at(value).offset = 0;
+    at(value).offset = stored_.is_piece(value) ? stored_.piece(value).offset : 0;
     Memory& memory = memory_[static_cast<std::size_t>(chosen)];
     memory.needed_until = std::max(memory.needed_until, lives_.last_use(value));
     out.push_back(at(value));

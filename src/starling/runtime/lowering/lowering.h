@@ -1,8 +1,10 @@
 #pragma once
 
+#include <map>
 #include <memory>
 
 #include "starling/runtime/execution/executable.h"
+#include "starling/runtime/lowering/stored_values.h"
 #include "starling/runtime/memory/memory_plan.h"
 #include "starling/runtime/memory/value_lives.h"
 #include "starling/runtime/profile/lane_times.h"
@@ -47,6 +49,7 @@ class Lowering {
   Memory& memory_of(graph::ValueId id) { return memory_[static_cast<std::size_t>(at(id).memory)]; }
   int new_memory(Address address, std::size_t bytes, graph::NodeId maker);
   int choose_memory(graph::NodeId id, std::size_t output);
+  int joined_memory(graph::NodeId id, graph::ValueId whole);
   int variable_target(graph::NodeId id, std::size_t output);
   int dying_operand(graph::NodeId id, std::size_t output);
   bool may_overwrite(const graph::Node& node, const Location& operand) const;
@@ -64,12 +67,14 @@ class Lowering {
   std::shared_ptr<Executable> exe_;
   ExecutableOptions options_;
   const graph::Graph& graph_;
+  StoredValues stored_;
   ValueLives lives_;
   LaneTimes times_;
   std::vector<std::vector<graph::NodeId>> users_;
   std::vector<Location> locations_;
   std::vector<Memory> memory_;
   std::vector<int> variable_memory_;
+  std::map<graph::ValueId, int> joined_memory_;  // of the results of concats whose operands lie in them
 };
 
 }  // namespace starling::runtime

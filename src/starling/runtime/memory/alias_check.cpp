@@ -127,6 +127,7 @@ class AliasCheck {
       seen(node.out[0]) = seen(node.in[0]);
       ran_[static_cast<std::size_t>(id)] = true;
     }
+    if (!node.out.empty() && stored_.is_joined(node.out[0])) ran_[static_cast<std::size_t>(id)] = true;
     if (!node.op->view) return;
     const Seen& base = seen(node.in[0]);
     const auto view = node.op->view({base.desc.shape, base.desc.strides, node.attrs});
@@ -139,7 +140,7 @@ class AliasCheck {
 
   // How a value lies in memory by the program's choice.
   kernels::ArgDesc stored(graph::ValueId id) const {
-    return stored_.empty() ? kernels::dense(graph_.value(id).type) : stored_[static_cast<std::size_t>(id)];
+    return stored_.descs.empty() ? kernels::dense(graph_.value(id).type) : stored_.descs[static_cast<std::size_t>(id)];
   }
 
   Seen& seen(graph::ValueId id) { return seen_[static_cast<std::size_t>(id)]; }
@@ -175,7 +176,12 @@ class AliasCheck {
     const auto scratch = static_cast<std::int64_t>(i.plan->scratch_bytes);
     if (scratch > 0) overwrite({&i.scratch, i.scratch.offset, i.scratch.offset + scratch}, {kNothing, 0}, access);
     for (std::size_t k = 0; k < i.out.size(); ++k) {
-      const Content made = is_copy ? copied.content : Content{node.out[k], 0};
+      // Where results lie among each other, in a third value, each of them stands for the bytes that it spans.
+      const auto result = [&]() -> Content {
+        if (!stored_.is_piece(node.out[k])) return {node.out[k], 0};
+        return {stored_.piece(node.out[k]).whole, stored_.piece(node.out[k]).offset};
+      };
+      const Content made = is_copy ? copied.content : result();
       overwrite(range_of(i.out[k], i.out_desc[k]), made, access);
     }
     if (!is_copy || is_op(node, "identity")) ran_[static_cast<std::size_t>(i.node)] = true;
@@ -215,7 +221,8 @@ class AliasCheck {
         if (!same || !(meant || alike)) error("writes result {} over operand {} while reading it", r, k);
       }
       for (std::size_t other = 0; other < r; ++other) {
-        if (out[r].overlaps(out[other])) error("writes results {} and {} to one place", other, r);
+        if (out[r].overlaps(out[other]) && !among_each_other(r, other))
+          error("writes results {} and {} to one place", other, r);
       }
     }
     for (const auto& list : {in, out}) {
@@ -223,6 +230,14 @@ class AliasCheck {
         if (scratch.overlaps(range)) error("has scratch where an operand lies");
       }
     }
+  }
+
+  // True of results that are pieces of one value, whose elements lie between each other's.
+  bool among_each_other(std::size_t a, std::size_t b) const {
+    const graph::Node& node = graph_.node(now().node);
+    if (now().op != node.op->name || !stored_.is_piece(node.out[a]) || !stored_.is_piece(node.out[b])) return false;
+    const auto &one = stored_.piece(node.out[a]), &other = stored_.piece(node.out[b]);
+    return one.whole == other.whole && one.offset != other.offset;
   }
 
   // Nothing if this operand holds that value, as it lies or packed densely; otherwise what it holds instead.
@@ -298,7 +313,7 @@ class AliasCheck {
 
   const Executable& exe_;
   const graph::Graph& graph_;
-  std::vector<kernels::ArgDesc> stored_;
+  StoredValues stored_;
   std::vector<Seen> seen_;
   std::vector<bool> ran_;
   int next_token_;

@@ -80,11 +80,11 @@ class Chosen final : public Convolution {
   }
 
   void run(const void* first, const void* second, void* result, void* scratch, cudaStream_t stream) const override {
-    check_cudnn(Handle::shared().with(stream,
-                                      [&](cudnnHandle_t handle) {
-                                        return Pass::run(handle, descriptors_, best_, first, second, result,
-                                                         library_aligned(scratch));
-                                      }),
+    check_cudnn(LibraryHandle::shared().with(stream,
+                                             [&](cudnnHandle_t handle) {
+                                               return Pass::run(handle, descriptors_, best_, first, second, result,
+                                                                library_aligned(scratch));
+                                             }),
                 "launching a convolution");
   }
 
@@ -93,7 +93,7 @@ class Chosen final : public Convolution {
     const Trial trial(conv);
     typename Pass::Perf perf[kMostAlgorithms];
     int found = 0;
-    const cudnnStatus_t status = Handle::shared().with(
+    const cudnnStatus_t status = LibraryHandle::shared().with(
         cudaStreamLegacy, [&](cudnnHandle_t handle) { return Pass::find(handle, descriptors_, &found, perf); });
     if (status != CUDNN_STATUS_SUCCESS) return false;
     // Algorithms that give the same bits every time go before all others.

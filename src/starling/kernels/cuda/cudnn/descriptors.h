@@ -2,43 +2,15 @@
 
 #include <cudnn.h>
 
-#include <mutex>
 #include <vector>
 
 #include "starling/kernels/cuda/convolution.h"
+#include "starling/kernels/cuda/cudnn/handle.h"
 #include "starling/kernels/cuda/stopwatch.h"
 #include "starling/kernels/cuda/stream.h"
 
-// Shared by the files of this folder: the handle of the library, and descriptors of a convolution.
+// Shared by the files of convolutions.
 namespace starling::cuda::cudnn {
-
-inline void check_cudnn(cudnnStatus_t status, const char* what) {
-  check(status == CUDNN_STATUS_SUCCESS, "[cuda] expected {} to succeed, got {}", what, cudnnGetErrorString(status));
-}
-
-// One handle for the process, bound to a stream for each call: a call only enqueues.
-class Handle {
- public:
-  static Handle& shared() {
-    static auto& handle = *new Handle;
-    return handle;
-  }
-  template <class Use>
-  auto with(cudaStream_t stream, Use&& use) {
-    const std::lock_guard lock(mutex_);
-    check_cudnn(cudnnSetStream(handle_, stream), "choosing a stream");
-    return use(handle_);
-  }
-
- private:
-  Handle() { check_cudnn(cudnnCreate(&handle_), "starting cuDNN"); }
-  cudnnHandle_t handle_ = nullptr;
-  std::mutex mutex_;
-};
-
-inline cudnnDataType_t library_type(DType dtype) {
-  return dtype == DType::bf16 ? CUDNN_DATA_BFLOAT16 : dtype == DType::f16 ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT;
-}
 
 // Descriptors of one convolution; flat ones in two dimensions, which cuDNN has more kernels for.
 class Descriptors {

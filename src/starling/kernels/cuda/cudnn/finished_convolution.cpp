@@ -177,7 +177,7 @@ class Finished final : public FinishedConvolution {
         .set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, work)
         .done();
     check_cudnn(
-        Handle::shared().with(
+        LibraryHandle::shared().with(
             stream, [&](cudnnHandle_t handle) { return cudnnBackendExecute(handle, plan_->handle(), pack.handle()); }),
         "launching a convolution");
   }
@@ -187,7 +187,7 @@ class Finished final : public FinishedConvolution {
     const Trial trial(conv);
     const TrialMemory bias(static_cast<std::size_t>(conv.o) * sizeof(float)),
         residual(finish_.residual ? Trial::bytes(conv.n, conv.o, conv.y) : 0);
-    const auto found = Handle::shared().with(
+    const auto found = LibraryHandle::shared().with(
         cudaStreamLegacy, [&](cudnnHandle_t handle) { return engines(handle, conv, storage, finish_); });
     std::shared_ptr<const Object> fastest;
     float least = std::numeric_limits<float>::infinity();
@@ -216,7 +216,7 @@ class Finished final : public FinishedConvolution {
 
   void use(const Object& engine) {
     auto plan = std::make_shared<Object>(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-    Handle::shared().with(cudaStreamLegacy, [&](cudnnHandle_t handle) {
+    LibraryHandle::shared().with(cudaStreamLegacy, [&](cudnnHandle_t handle) {
       plan->set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, handle)
           .set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, engine)
           .done();

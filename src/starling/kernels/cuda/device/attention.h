@@ -19,7 +19,7 @@ struct Attention {
   bool causal;
   int rank;  // of the leading dimensions
   long long sizes[kMaxLeading];
-  Rows q, k, v, dy;
+  Rows q, k, v, y, dy, dq, dk, dv_rows;  // 0 where a pass has no such operand
   Mask mask_kind;
   long long mask_leading[kMaxLeading];
   long long mask_row, mask_column;

@@ -144,7 +144,7 @@ __global__ void __launch_bounds__(kThreads)
         store_real(f.lse, at.entry * p.queries + query, largest[m][h] * p.scale + logf(sum));
     }
   }
-  write_rows<T, D, M>(static_cast<T*>(f.y) + at.entry * p.queries * D, out, row, p.queries, 1.f);
+  write_rows<T, D, M>(static_cast<T*>(f.y) + entry_at(p, p.y, at.entry), p.y.row, out, row, p.queries, 1.f);
 }
 
 // Σ of eight products.
@@ -173,7 +173,8 @@ __global__ void __launch_bounds__(256)
   const bool there = number < p.batch * p.queries;
   const long long entry = there ? number / p.queries : 0, query = there ? number % p.queries : 0;
   const T* dy = static_cast<const T*>(b.dy) + entry_at(p, p.dy, entry) + query * p.dy.row;
-  float sum = dot_eight(dy + part * 8, static_cast<const T*>(b.y) + (entry * p.queries + query) * D + part * 8);
+  float sum =
+      dot_eight(dy + part * 8, static_cast<const T*>(b.y) + entry_at(p, p.y, entry) + query * p.y.row + part * 8);
 #pragma unroll
   for (int offset = 1; offset < kLanes; offset *= 2) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
   if (there && part == 0) b.delta[number] = sum - load_real(b.dlse, number);
@@ -243,7 +244,7 @@ __global__ void __launch_bounds__(kThreads)
     }
     add_weighted<T, D, M, N>(out, ds, keys + turn * kKeys * D);
   }
-  write_rows<T, D, M>(static_cast<T*>(b.dq) + at.entry * p.queries * D, out, row, p.queries, p.scale);
+  write_rows<T, D, M>(static_cast<T*>(b.dq) + entry_at(p, p.dq, at.entry), p.dq.row, out, row, p.queries, p.scale);
 }
 
 // Gradients of 128 keys and values: walks the queries. Rows of all sums are keys, columns queries.
@@ -320,8 +321,8 @@ __global__ void __launch_bounds__(kThreads)
     }
     add_weighted<T, D, M, N>(dk, ds, queries + turn * kQueries * D);
   }
-  write_rows<T, D, M>(static_cast<T*>(b.dk) + at.entry * p.keys * D, dk, row, p.keys, p.scale);
-  write_rows<T, D, M>(static_cast<T*>(b.dv) + at.entry * p.keys * D, dv, row, p.keys, 1.f);
+  write_rows<T, D, M>(static_cast<T*>(b.dk) + entry_at(p, p.dk, at.entry), p.dk.row, dk, row, p.keys, p.scale);
+  write_rows<T, D, M>(static_cast<T*>(b.dv) + entry_at(p, p.dv_rows, at.entry), p.dv_rows.row, dv, row, p.keys, 1.f);
 }
 
 template <int D>

@@ -6,14 +6,15 @@
 #include "starling/kernels/cuda/device/real.h"
 
 // Attention of 16-bit floats on tensor cores without scores in memory: sums in f32, the same order every time. Operands
-// are described by Attention, as for the kernels of f32; there is no mask but the causal one.
+// and results are described by Attention, lse and its gradient are dense; there is no mask but the causal one. Rows of
+// results begin at multiples of 4 bytes.
 namespace starling::device {
 
 bool takes_flash(const Attention& attention);
 
 struct FlashForward {
   const void *q, *k, *v;
-  void* y;  // dense
+  void* y;
   RealsOut lse;
 };
 
@@ -22,7 +23,7 @@ struct FlashBackward {
   const void *q, *k, *v, *y, *dy;
   Reals lse, dlse;
   float* delta;
-  void *dq, *dk, *dv;  // dense
+  void *dq, *dk, *dv;
 };
 
 cudaError_t load_flash(Real kind, int d);

@@ -159,9 +159,10 @@ __device__ __forceinline__ void wait_fetched() {
   asm volatile("cp.async.wait_group %0;" ::"n"(Left) : "memory");
 }
 
-// Writes a warp's sums, times `scale`, to rows first … of a dense matrix.
+// Writes a warp's sums, times `scale`, to rows first … of a matrix.
 template <class T, int D, int M>
-__device__ __forceinline__ void write_rows(T* to, const Sums<M, D / 8>& sums, int first, int count, float scale) {
+__device__ __forceinline__ void write_rows(T* to, long long stride, const Sums<M, D / 8>& sums, int first, int count,
+                                           float scale) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
   for (int m = 0; m < M; ++m) {
@@ -172,7 +173,7 @@ __device__ __forceinline__ void write_rows(T* to, const Sums<M, D / 8>& sums, in
 #pragma unroll
       for (int n = 0; n < D / 8; ++n) {
         const unsigned two = pack_two<T>(sums[m][n][2 * half] * scale, sums[m][n][2 * half + 1] * scale);
-        *reinterpret_cast<unsigned*>(to + static_cast<long long>(row) * D + n * 8 + lane % 4 * 2) = two;
+        *reinterpret_cast<unsigned*>(to + row * stride + n * 8 + lane % 4 * 2) = two;
       }
     }
   }

@@ -8,6 +8,7 @@ namespace {
 constexpr int kWarps = 8;
 constexpr int kThreads = kWarps * 32;
 constexpr int kBackwardBlocks = 132 * 2;
+constexpr int kMostWidth = 1024;
 
 // Row of `width` elements over a warp, P packs of 8 a lane; past the end: 0.
 template <int P>
@@ -103,20 +104,69 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
+// Bytes of a lane's next row are copied into shared memory while it works on the one before: each lane takes what it
+// fetched itself. Arrays that begin elsewhere than at a multiple of 16 bytes are read when they are needed.
+__device__ __forceinline__ int bytes_of(Real kind) { return kind == Real::f32 ? 4 : 2; }
+
+template <int P>
+__device__ __forceinline__ void fetch_row(unsigned char* to, const Reals& x, long long row, int width) {
+  const int size = bytes_of(x.kind);
+  const char* from = static_cast<const char*>(x.data) + row * width * size;
+#pragma unroll
+  for (int j = 0; j < P; ++j) {
+    const int at = (j * 32 + static_cast<int>(threadIdx.x) % 32) * 8;
+    if (at >= width) continue;
+    for (int part = 0; part < 8 * size; part += 16) {
+      const unsigned shared = static_cast<unsigned>(__cvta_generic_to_shared(to + at * size + part));
+      asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(from + at * size + part) : "memory");
+    }
+  }
+}
+__device__ __forceinline__ void end_fetch() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int Left>
+__device__ __forceinline__ void wait_fetched() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(Left) : "memory");
+}
+
+constexpr int kStages = 2;
+
 // Blocks take turns at the rows and keep the sums of their columns: parts [blocks, 2, width] of dweight and dbias.
 template <int P>
 __global__ void __launch_bounds__(kThreads)
     backward_kernel(const __grid_constant__ RowNorm p, const __grid_constant__ RowNormBackward b, float* parts) {
   begin();
-  extern __shared__ float shared[];  // [2, width]
+  // Rows fetched, [warps, stages, x and dy]; then sums of columns [warps, 2, width].
+  extern __shared__ __align__(16) unsigned char memory[];
   const float n = static_cast<float>(p.width);
+  const bool ahead = by_sixteen(b.x.data) && by_sixteen(b.dy.data);
+  const int x_bytes = p.width * bytes_of(b.x.kind), stage_bytes = x_bytes + p.width * bytes_of(b.dy.kind);
+  unsigned char* ring = memory + static_cast<int>(threadIdx.x) / 32 * kStages * stage_bytes;
+  const long long step = static_cast<long long>(gridDim.x) * kWarps;
+  const auto fetch = [&](long long row, int stage) {
+    if (ahead && row < p.rows) {
+      fetch_row<P>(ring + stage * stage_bytes, b.x, row, p.width);
+      fetch_row<P>(ring + stage * stage_bytes + x_bytes, b.dy, row, p.width);
+    }
+    end_fetch();
+  };
   Eight dots[P], sums[P];
 #pragma unroll
   for (int j = 0; j < P; ++j) dots[j] = sums[j] = Eight{};
-  for (long long row = static_cast<long long>(blockIdx.x) * kWarps + threadIdx.x / 32; row < p.rows;
-       row += static_cast<long long>(gridDim.x) * kWarps) {
-    Row<P> x = load_row<P>(b.x, row, p.width), g = load_row<P>(b.dy, row, p.width);
+  const long long first_row = static_cast<long long>(blockIdx.x) * kWarps + threadIdx.x / 32;
+  fetch(first_row, 0);
+  for (long long row = first_row, turn = 0; row < p.rows; row += step, turn ^= 1) {
+    fetch(row + step, static_cast<int>(turn) ^ 1);
     const float mean = b.mean ? b.mean[row] : 0.f, rstd = 1.f / sqrtf(b.var[row] + p.eps);
+    Row<P> x, g;
+    if (ahead) {
+      wait_fetched<1>();
+      const unsigned char* at = ring + turn * stage_bytes;
+      x = load_row<P>({at, b.x.kind}, 0, p.width);
+      g = load_row<P>({at + x_bytes, b.dy.kind}, 0, p.width);
+    } else {
+      x = load_row<P>(b.x, row, p.width);
+      g = load_row<P>(b.dy, row, p.width);
+    }
     float sum = 0, dot = 0;
     each_pack<P>(p.width, [&](int j, int at) {
       const Eight w = b.weight ? load_eight({b.weight, Real::f32}, at) : Eight{1, 1, 1, 1, 1, 1, 1, 1};
@@ -141,20 +191,22 @@ __global__ void __launch_bounds__(kThreads)
     });
   }
   if (!b.dweight) return;
-  for (int warp = 0; warp < kWarps; ++warp) {
-    if (static_cast<int>(threadIdx.x) / 32 == warp) {
-      each_pack<P>(p.width, [&](int j, int at) {
+  // Each warp leaves its sums in shared memory, where rows fetched lay; then a thread adds those of a column.
+  wait_fetched<0>();
+  __syncthreads();
+  float* shared = reinterpret_cast<float*>(memory);
+  float* own = shared + threadIdx.x / 32 * 2 * p.width;
+  each_pack<P>(p.width, [&](int j, int at) {
+    store_eight({own, Real::f32}, at, dots[j]);
+    store_eight({own, Real::f32}, p.width + at, sums[j]);
+  });
+  __syncthreads();
+  for (int i = static_cast<int>(threadIdx.x); i < 2 * p.width; i += kThreads) {
+    float sum = 0;
 #pragma unroll
-        for (int k = 0; k < 8; ++k) {
-          shared[at + k] = dots[j].at[k] + (warp > 0 ? shared[at + k] : 0.f);
-          shared[p.width + at + k] = sums[j].at[k] + (warp > 0 ? shared[p.width + at + k] : 0.f);
-        }
-      });
-    }
-    __syncthreads();
+    for (int warp = 0; warp < kWarps; ++warp) sum += shared[warp * 2 * p.width + i];
+    parts[2ll * blockIdx.x * p.width + i] = sum;
   }
-  for (int i = static_cast<int>(threadIdx.x); i < 2 * p.width; i += kThreads)
-    parts[2ll * blockIdx.x * p.width + i] = shared[i];
 }
 
 __global__ void __launch_bounds__(1024)
@@ -176,6 +228,13 @@ cudaError_t by_packs(int width, Use&& use) {
   return use(forward_kernel<4>, backward_kernel<4>);
 }
 
+int stage_bytes(const RowNorm& norm, Real x, Real dy) {
+  return norm.width * ((x == Real::f32 ? 4 : 2) + (dy == Real::f32 ? 4 : 2));
+}
+unsigned backward_bytes(const RowNorm& norm, Real x, Real dy) {
+  return static_cast<unsigned>(kWarps * kStages * stage_bytes(norm, x, dy));  // no less than the sums take
+}
+
 unsigned backward_blocks(const RowNorm& norm) {
   const unsigned wanted = blocks_for(norm.rows, kWarps);
   return wanted < kBackwardBlocks ? wanted : kBackwardBlocks;
@@ -183,13 +242,18 @@ unsigned backward_blocks(const RowNorm& norm) {
 
 }  // namespace
 
-bool takes_rows(const RowNorm& norm) { return norm.rows > 0 && norm.width % 8 == 0 && norm.width <= 1024; }
+bool takes_rows(const RowNorm& norm) { return norm.rows > 0 && norm.width % 8 == 0 && norm.width <= kMostWidth; }
 
 cudaError_t load_row_norm() {
   for (const int width : {256, 512, 768, 1024}) {
     const cudaError_t status = by_packs(width, [](auto* forward, auto* backward) {
-      const cudaError_t loaded = load(forward);
-      return loaded == cudaSuccess ? load(backward) : loaded;
+      for (const cudaError_t loaded :
+           {load(forward), load(backward),
+            cudaFuncSetAttribute(backward, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 static_cast<int>(backward_bytes({1, kMostWidth, 0.f, true}, Real::f32, Real::f32)))}) {
+        if (loaded != cudaSuccess) return loaded;
+      }
+      return cudaSuccess;
     });
     if (status != cudaSuccess) return status;
   }
@@ -206,7 +270,7 @@ long long row_norm_scratch(const RowNorm& norm) { return 2ll * backward_blocks(n
 cudaError_t launch_row_norm_backward(const RowNorm& norm, const RowNormBackward& b, float* scratch,
                                      cudaStream_t stream) {
   const unsigned blocks = backward_blocks(norm);
-  const LaunchShape shape{dim3(blocks), dim3(kThreads), static_cast<unsigned>(2 * norm.width * sizeof(float))};
+  const LaunchShape shape{dim3(blocks), dim3(kThreads), backward_bytes(norm, b.x.kind, b.dy.kind)};
   const cudaError_t status =
       by_packs(norm.width, [&](auto*, auto* backward) { return launch(backward, shape, stream, norm, b, scratch); });
   if (status != cudaSuccess || !b.dweight) return status;

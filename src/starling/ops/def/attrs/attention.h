@@ -12,4 +12,14 @@ struct AttentionAttrs {
   }
 };
 
+struct AttentionBackwardAttrs {
+  bool causal = false;
+  double scale = 0;
+  bool dlse_is_zero = false;  // dlse holds zeros, so that kernels need not read it
+  static AttrFields fields() {
+    return {field("causal", &AttentionBackwardAttrs::causal), field("scale", &AttentionBackwardAttrs::scale),
+            field("dlse_is_zero", &AttentionBackwardAttrs::dlse_is_zero)};
+  }
+};
+
 }  // namespace starling::op
