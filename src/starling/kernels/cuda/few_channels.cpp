@@ -26,12 +26,6 @@ struct Form {
   bool folds() const { return step_rows * step_columns > 1; }
 };
 
-Form padded(const device::Conv& conv, int wide) {
-  Form form{conv};
-  form.conv.c = wide;
-  return form;
-}
-
 // Windows that step by 1, over padding that is part of the image.
 Form folded(const device::Conv& conv) {
   Form form{conv, conv.stride[1], conv.stride[2]};
@@ -74,21 +68,10 @@ float time_of(ConvPass pass, const Form& form, DType dtype) {
   return chosen->milliseconds + static_cast<float>(kernels::bytes_of(wide_images(form, dtype))) * 2 / kBytesPerMs;
 }
 
-// Fastest form; that with the channels there are if more do not pay.
+// The faster of both forms.
 Form best_form(ConvPass pass, const device::Conv& conv, DType dtype) {
-  std::vector<Form> forms{{conv}};
-  for (int wide : {4, 8}) {
-    if (wide > conv.c) forms.push_back(padded(conv, wide));
-  }
-  const bool steps = conv.stride[1] * conv.stride[2] > 1 && conv.dilation[1] == 1 && conv.dilation[2] == 1;
-  if (steps && conv.c * conv.stride[1] * conv.stride[2] <= kMostWide) forms.push_back(folded(conv));
-  Form best = forms[0];
-  float least = std::numeric_limits<float>::infinity();
-  for (const Form& form : forms) {
-    const float ms = time_of(pass, form, dtype);
-    if (ms < least) least = ms, best = form;
-  }
-  return best;
+  const Form as_given{conv}, wide = folded(conv);
+  return time_of(pass, wide, dtype) < time_of(pass, as_given, dtype) ? wide : as_given;
 }
 
 bool takes(ConvPass pass, const device::Conv& conv, const kernels::PlanRequest& request) {
@@ -96,7 +79,9 @@ bool takes(ConvPass pass, const device::Conv& conv, const kernels::PlanRequest& 
   const ArgDesc& images = request.in[forward ? 0 : 1];
   return pass != ConvPass::input && is_half(images.dtype) && request.in[0].dtype == request.in[1].dtype &&
          request.out[0].dtype == images.dtype && images.shape.rank() == 4 && conv.c <= kMostChannels &&
-         conv.groups == 1 && has_products(conv) && kernels::is_channels_last(forward ? request.out[0] : request.in[0]);
+         conv.groups == 1 && conv.stride[1] * conv.stride[2] > 1 &&
+         conv.c * conv.stride[1] * conv.stride[2] <= kMostWide && conv.dilation[1] == 1 && conv.dilation[2] == 1 &&
+         has_products(conv) && kernels::is_channels_last(forward ? request.out[0] : request.in[0]);
 }
 
 }  // namespace
@@ -108,7 +93,7 @@ std::unique_ptr<Plan> plan_few_channels(ConvPass pass, const device::Conv& conv,
   const std::size_t at = forward ? 0 : 1;  // the images
   const DType dtype = request.in[at].dtype;
   const Form form = best_form(pass, conv, dtype);
-  if (form.conv.c == conv.c) return nullptr;
+  if (!form.folds()) return nullptr;
   check_cuda(device::load_fold_stride(), "loading a kernel");
   const ArgDesc& filters = forward ? request.in[1] : request.out[0];
   const ArgDesc images = wide_images(form, dtype), wide = wide_filters(form, dtype);
@@ -123,7 +108,7 @@ std::unique_ptr<Plan> plan_few_channels(ConvPass pass, const device::Conv& conv,
   const std::size_t first = aligned(plan->scratch_bytes), second = first + aligned(kernels::bytes_of(images));
   const std::size_t bytes = second + aligned(kernels::bytes_of(wide)) + kLibraryAlignment;
   device::FoldStride of_images = fold_of(request.in[at], images, form);
-  if (form.folds()) of_images.padding_rows = conv.padding[1], of_images.padding_columns = conv.padding[2];
+  of_images.padding_rows = conv.padding[1], of_images.padding_columns = conv.padding[2];
   const device::FoldStride of_filters = fold_of(filters, wide, form);
   return kernels::make_plan(bytes, [=, operands = in.size()](const Launch& launch) {
     auto* const x = static_cast<std::byte*>(library_aligned(static_cast<std::byte*>(launch.scratch) + first));
