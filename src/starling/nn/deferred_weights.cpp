@@ -135,13 +135,25 @@ void DeferredWeights::fill(const Tensor& tensor, std::span<const ElementRun> run
   values_.erase(tensor.impl());
 }
 
-void DeferredWeights::make(const Tensor& tensor) {
-  const Value& begins = value(tensor);
-  const Tensor whole = empty(tensor.shape(), DType::f32);
-  const ElementRun all{.whole = 0, .part = 0, .count = tensor.numel()};
-  if (all.count > 0) write(begins, {&all, 1}, whole);
+Tensor DeferredWeights::made_on(const Value& value, Device device) {
+  const Shape& shape = value.handle.shape();
+  const ElementRun all{.whole = 0, .part = 0, .count = shape.numel()};
+  const bool by_place = value.draw && value.draw->kind != Draw::Kind::constant && value.zero_rows.empty();
+  if (device.kind == DeviceKind::cuda && by_place && all.count > 0) {
+    const Tensor there = empty(shape, DType::f32, device);
+    draw_run(*value.draw, starling::to(value.key, device), value.site, all.count, all, there);
+    return there;
+  }
+  const Tensor whole = empty(shape, DType::f32);
+  if (all.count > 0) write(value, {&all, 1}, whole);
+  return starling::to(whole, device);
+}
+
+void DeferredWeights::make(const Tensor& tensor, Device device) {
+  const Tensor whole = made_on(value(tensor), device);
   tensor.impl()->storage = whole.impl()->storage;
   tensor.impl()->offset = whole.impl()->offset;
+  tensor.impl()->device = device;
   values_.erase(tensor.impl());
 }
 

@@ -64,8 +64,9 @@ class DeferredWeights {
   void begin_as(const Tensor& tensor, const Tensor& other);
 
   bool holds(const Tensor& tensor) const { return values_.contains(tensor.impl()); }  // deferred and not made yet
-  // Gives a deferred tensor its memory, all of it; make_rest() those that are left.
-  void make(const Tensor& tensor);
+  // Gives a deferred tensor its memory, all of it, on a device, which draws the numbers itself where each is one of its
+  // place; make_rest() those that are left.
+  void make(const Tensor& tensor, Device device = kCpu);
   void make_rest();
   // Makes the given elements of a deferred tensor in `piece`, and lets go of it: it stays without memory. A tensor
   // without a draw is made whole meanwhile.
@@ -84,6 +85,7 @@ class DeferredWeights {
     std::vector<std::int64_t> zero_rows{};
   };
   const Value& value(const Tensor& tensor) const;
+  static Tensor made_on(const Value& value, Device device);
   static Tensor replayed(const Value& value);
   static void write(const Value& value, std::span<const ElementRun> runs, const Tensor& piece);
 

@@ -17,6 +17,7 @@
 #include "starling/ops/def/argument_error.h"
 #include "starling/ops/def/scopes/scope.h"
 #include "starling/tensor/interpreter.h"
+#include "starling/tensor/without_memory.h"
 
 namespace starling::nn {
 
@@ -278,7 +279,8 @@ void Module::replace(const std::function<Tensor(const Tensor&)>& change) {
       TensorImpl& own = *entry.tensor->impl();
       // Raises the version of the new memory above the old one's, so that gradients do not take it for the values they
       // saved.
-      while (changed.impl()->storage->version() <= own.storage->version()) changed.impl()->storage->bump_version();
+      Storage* const memory = changed.impl()->storage.get();
+      while (own.storage && memory && memory->version() <= own.storage->version()) memory->bump_version();
       own.dtype = changed.dtype();
       own.device = changed.device();
       own.strides = changed.strides();
@@ -294,7 +296,7 @@ void Module::replace(const std::function<Tensor(const Tensor&)>& change) {
 void Module::to(Device device) {
   replace([&](const Tensor& t) {
     if (t.impl()->storage) return starling::to(t, device);
-    t.impl()->device = device;  // every rank stores a piece of it elsewhere
+    t.impl()->device = device;  // deferred, or every rank stores a piece of it elsewhere
     return t;
   });
 }

@@ -1,5 +1,6 @@
 #include "starling/tensor/tensor.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "starling/base/caller.h"
@@ -190,8 +191,14 @@ Tensor zeros(const Shape& shape, DType dtype, Device device) {
   if (device.kind == DeviceKind::cpu) {
     std::memset(out.raw(), 0, bytes);
   } else if (device.kind != DeviceKind::null) {
-    const std::vector<std::byte> zero(bytes);
-    device_memory(device.kind).from_host(out.raw(), zero.data(), bytes);
+    // A little from the host, then twice as much each time from there: it may be more than the host has room for.
+    constexpr std::size_t kFirst = std::size_t{1} << 20;
+    const std::vector<std::byte> zero(std::min(bytes, kFirst));
+    const DeviceMemory& memory = device_memory(device.kind);
+    auto* const to = static_cast<std::byte*>(out.raw());
+    memory.from_host(to, zero.data(), zero.size());
+    for (std::size_t done = zero.size(); done < bytes; done += std::min(done, bytes - done))
+      memory.within(to + done, to, std::min(done, bytes - done));
   }
   return out;
 }

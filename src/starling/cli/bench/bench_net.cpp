@@ -5,6 +5,7 @@
 #include "starling/base/error.h"
 #include "starling/cli/cli.h"
 #include "starling/data/formats/safetensors.h"
+#include "starling/nn/deferred_weights.h"
 #include "starling/ops/api/creation.h"
 #include "starling/ops/api/random.h"
 #include "starling/ops/def/apply.h"
@@ -26,6 +27,18 @@ zoo::Recipe find_recipe(const BenchOptions& options) {
   });
 }
 
+// Weights begin where they are to lie: billions of them in a moment, and more than the host has room for.
+std::shared_ptr<nn::Module> made_on(const zoo::Recipe& recipe, Device device) {
+  if (device.kind != DeviceKind::cuda || nn::DeferredWeights::innermost() != nullptr) return recipe.make();
+  nn::DeferredWeights deferred;
+  auto net = recipe.make();
+  for (const Tensor& parameter : net->parameters()) {
+    if (deferred.holds(parameter)) deferred.make(parameter, device);
+  }
+  deferred.make_rest();
+  return net;
+}
+
 std::shared_ptr<nn::Module> make_net(const zoo::Recipe& recipe, const BenchOptions& options) {
   const auto dtype = parse_dtype(options.dtype);
   const auto device = parse_device(options.device);
@@ -33,8 +46,8 @@ std::shared_ptr<nn::Module> make_net(const zoo::Recipe& recipe, const BenchOptio
     throw UsageError("[bench] expected a float dtype (f32, f64), got '" + options.dtype + "'");
   if (!device) throw UsageError("[bench] expected a device (cpu, cuda), got '" + options.device + "'");
   manual_seed(kSeed);
-  auto net = recipe.make();
-  net->to(*dtype);
+  auto net = made_on(recipe, *device);
+  if (*dtype != DType::f32) net->to(*dtype);
   net->to(*device);
   net->train(options.phase == "train");
   return net;
@@ -71,11 +84,12 @@ BenchNet::BenchNet(const BenchOptions& options)
       batch_(make_batch(recipe_, options)),
       optimizer_(net_->parameters(), kSgd),
       strategy_(options.strategy),
-      compiled_(function(), {.disable = {options.disable.begin(), options.disable.end()},
-                             .threads = options.threads,
-                             .memory_budget = static_cast<std::size_t>(options.budget_mb * 1e6),
-                             .branches = options.branches,
-                             .strategy = options.strategy}) {
+      compile_options_({.disable = {options.disable.begin(), options.disable.end()},
+                        .threads = options.threads,
+                        .memory_budget = static_cast<std::size_t>(options.budget_mb * 1e6),
+                        .branches = options.branches,
+                        .strategy = options.strategy}),
+      compiled_(function(), compile_options_) {
   default_generator().to(device());  // steps advance it on their device
   if (strategy_)
     strategy_->begin({.weights = named(net_->named_parameters()),

@@ -36,7 +36,8 @@ struct BenchOptions {
 
 // A network, one batch, and the measured step: a forward pass to the logits in eval mode, or a training step with SGD.
 // Seeds the default random generator, so the numbers are the same every time; ranks have different batches. With a
-// strategy, constructor and step() are collective.
+// strategy, constructor and step() are collective. Made under nn::DeferredWeights and optim::DeferredState it has no
+// memory for its variables: its functions can be traced, not run.
 class BenchNet {
  public:
   explicit BenchNet(const BenchOptions& options);
@@ -47,6 +48,7 @@ class BenchNet {
   Device device() const { return batch_[0].device(); }
   std::int64_t batch() const { return batch_[0].size(0); }
   CompiledFunction& compiled() { return compiled_; }
+  const CompileOptions& compile_options() const { return compile_options_; }
   std::int64_t program_bytes() const;   // arena and scratch of the compiled step; 0 if eager
   std::int64_t variable_bytes() const;  // parameters, buffers and, for training, optimizer state
 
@@ -76,6 +78,7 @@ class BenchNet {
   optim::Sgd optimizer_;
   std::shared_ptr<dist::RankStrategy> strategy_;
   std::int64_t steps_ = 0;
+  CompileOptions compile_options_;
   CompiledFunction compiled_;
 };
 

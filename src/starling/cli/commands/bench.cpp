@@ -14,6 +14,7 @@
 #include "starling/cli/bench/bench_memory.h"
 #include "starling/cli/bench/bench_net.h"
 #include "starling/cli/bench/bench_ranks.h"
+#include "starling/cli/bench/planned_step.h"
 #include "starling/cli/commands.h"
 #include "starling/dist/comm/backend.h"
 #include "starling/graph/pass.h"
@@ -231,6 +232,10 @@ void print_profile(const BenchArguments& options, BenchNet& net, BenchRanks& ran
 
 void measure(const BenchArguments& options, BenchRanks& ranks) {
   const ThreadScope threads(options.threads > 0 ? options.threads : std::max(1, num_threads() / ranks.here()));
+  if (options.explain && ranks.alone()) {
+    std::cout << PlannedStep(options).print();
+    return;
+  }
   const MemoryWatch watch;
   BenchNet net(options);
   if (!options.import_file.empty()) net.import_from(options.import_file);
@@ -306,7 +311,9 @@ void register_command_bench(cli::Commands& into) {
   app.add_option("--seconds", o.seconds, "How long to measure")->check(CLI::Range(0.0, 1e6))->capture_default_str();
   app.add_flag("--json", o.json, "One JSON line for programs");
   app.add_option("--disable", o.disable, "Leaves out a pass, or all")->allow_extra_args(false);
-  auto* explain = app.add_flag("--explain", o.explain, "Prints the compiled program instead of measuring it");
+  auto* explain = app.add_flag(
+      "--explain", o.explain,
+      "Prints the compiled program and the memory of a step instead of measuring it; takes none for weights");
   app.add_option("--budget", o.budget_mb, "MB for values; what does not fit is computed again. 0: no bound")
       ->check(CLI::Range(0.0, 1e9));
   app.add_option("--branches", o.branches, "Lanes for independent branches, which share the threads")
