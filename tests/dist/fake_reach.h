@@ -22,7 +22,7 @@ class FakeReach final : public DeviceReach {
 
   ProcessId process() const override { return process_; }
   void* allocate(std::size_t bytes) override { return ::operator new(bytes); }
-  void free(void* data) override { ::operator delete(data); }
+  void free(void* data, std::size_t) override { ::operator delete(data); }
 
   ExportedMemory export_memory(const void* data) override {
     if (!refusal.empty()) fail("[fake] {}", refusal);

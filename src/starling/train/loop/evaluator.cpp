@@ -105,11 +105,11 @@ Judged Evaluator::judged_rows(const Batch& batch, const RankLink& link) {
         [this](std::span<const Tensor> in) { return judge(in); },
         CompileOptions{.threads = options_.threads, .strategy = link.shared_strategy()});
   const NoGrad no_grad;
-  TensorList out = judge_rows_->call({batch.fields.data(), batch.fields.size()},
+  TensorList out = judge_rows_->call(on_device({batch.fields.data(), batch.fields.size()}),
                                      GlobalRows{link.strategy().program_rows(batch.total)});
   const std::size_t rows = 1 + (returned_.prediction ? 1 : 0) + (returned_.target ? 1 : 0);
   for (std::size_t i = 1; i < rows; ++i)
-    out[i] = rows_of_result(*judge_rows_, i, out[i], batch.total, link.strategy().rows(batch.total));
+    out[i] = rows_of_result(*judge_rows_, i, data::on_host(out[i]), batch.total, link.strategy().rows(batch.total));
   Judged own = as_judged(batch, out);
   if (returned_.weight) own.weight *= static_cast<double>(batch.size) / static_cast<double>(batch.total);
   return own;

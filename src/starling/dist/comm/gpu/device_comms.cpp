@@ -85,7 +85,7 @@ class Probe {
   explicit Probe(DeviceReach& reach) : reach_(reach), data_(reach.allocate(2 * kProbe)) {}
   ~Probe() {
     reach_.drain();
-    reach_.free(data_);
+    reach_.free(data_, 2 * kProbe);
   }
   Probe(const Probe&) = delete;
   Probe& operator=(const Probe&) = delete;

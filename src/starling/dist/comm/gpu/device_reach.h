@@ -28,8 +28,9 @@ class DeviceReach {
   // Process whose ranks use each other's addresses as they are.
   virtual ProcessId process() const { return this_process(); }
 
-  virtual void* allocate(std::size_t bytes) = 0;  // memory that can be exported, at least
-  virtual void free(void* data) = 0;
+  // Memory as tensors and programs have it.
+  virtual void* allocate(std::size_t bytes) = 0;
+  virtual void free(void* data, std::size_t bytes) = 0;
 
   virtual ExportedMemory export_memory(const void* data) = 0;  // throws Error if other processes cannot open it
   virtual void* open(const ExportedMemory& memory) = 0;        // the allocation, in another process; throws Error

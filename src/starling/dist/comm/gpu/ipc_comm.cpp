@@ -125,6 +125,13 @@ class IpcComm final : public Comm {
   }
 
   void expire(const Ticket& ticket) override {
+    Work control;
+    {
+      const std::scoped_lock lock(mutex_);
+      const Operation* op = find(ticket);
+      if (op != nullptr && first_before(*op).stage != Operation::Stage::running) control = first_before(*op).control;
+    }
+    wait(control, true, CommClock::now());  // ends with the control group's own error, which names who is missing
     const std::string call = fmt::format("{} #{}", name(ticket.op), ticket.sequence);
     const std::string why = "the deadline has passed";
     abort(fmt::format("{} in {}", why, call));

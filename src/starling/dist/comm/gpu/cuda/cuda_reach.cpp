@@ -6,6 +6,7 @@
 
 #include "starling/dist/comm/gpu/cuda/reduce_memory.h"
 #include "starling/dist/comm/gpu/device_reach.h"
+#include "starling/tensor/allocator.h"
 #include "starling/tensor/cuda/cuda_error.h"
 
 namespace starling::dist {
@@ -68,13 +69,8 @@ class CudaReach final : public DeviceReach {
     static_cast<void>(cudaStreamDestroy(stream_));
   }
 
-  void* allocate(std::size_t bytes) override {
-    use_device();
-    void* data = nullptr;
-    check_cuda(cudaMalloc(&data, bytes), "allocating device memory");
-    return data;
-  }
-  void free(void* data) override { static_cast<void>(cudaFree(data)); }
+  void* allocate(std::size_t bytes) override { return memory().allocate(bytes); }
+  void free(void* data, std::size_t bytes) override { memory().deallocate(data, bytes); }
 
   ExportedMemory export_memory(const void* data) override {
     use_device();
@@ -142,6 +138,9 @@ class CudaReach final : public DeviceReach {
   void drain() noexcept override { static_cast<void>(cudaStreamSynchronize(stream_)); }
 
  private:
+  Allocator& memory() const {
+    return allocator({.kind = DeviceKind::cuda, .index = static_cast<std::uint8_t>(device_)});
+  }
   void use_device() const { check_cuda(cudaSetDevice(device_), "choosing a device"); }
 
   int device_;
