@@ -16,6 +16,7 @@ std::string code_of(const RowUpdate& update) {
   for (std::size_t k = 0; k < update.scalars.size(); ++k) text += fmt::format("  const auto* b{} = a{};\n", k, 3 + k);
   text += update.before + "\n  {\n";  // a scope of its own: coordinates have the names of states
   for (std::size_t k = 0; k < update.targets; ++k) text += fmt::format("  T x{0} = o{0}[at];\n", k);
+  for (std::size_t k = update.targets; k < 4; ++k) text += fmt::format("  T x{0} = 0; (void)x{0};\n", k);
   text += "  T g = sum;\n" + update.step + "\n";
   for (std::size_t k = 0; k < update.targets; ++k) text += fmt::format("  o{0}[at] = x{0};\n", k);
   return text + "  }\n";
