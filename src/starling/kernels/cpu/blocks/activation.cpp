@@ -220,7 +220,8 @@ struct Hardswish : MapUnary {
 struct HardswishBackward : MapBinary {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V dy, V x, const double*) const {
-    const V inside = hn::MulAdd(x, constant(d, 1.0 / 3, x), constant(d, 0.5, x));
+    // x / 3 + 1/2, of which the sum is exact near its root.
+    const V inside = hn::Mul(hn::Add(x, constant(d, 1.5, x)), constant(d, 1.0 / 3, x));
     const V three = hn::Set(d, 3);
     const V above = hn::IfThenElse(hn::Lt(x, three), inside, hn::Set(d, 1));
     return hn::IfThenZeroElse(hn::Le(x, hn::Neg(three)), hn::Mul(dy, above));  // 0 for an infinite dy too

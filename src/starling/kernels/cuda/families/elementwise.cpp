@@ -92,7 +92,7 @@ void add_activations(KernelTable& table) {
   add_elementwise(table, "selu", "T(1.0507009873554805) * (a < T(0) ? T(1.6732632423543773) * expm1(a) : a)");
   add_elementwise(table, "selu_backward",
                   "a * T(1.0507009873554805) * (b > T(0) ? T(1) : T(1.6732632423543773) * exp(b))");
-  add_elementwise(table, "hardswish", "a <= T(-3) ? T(0) : a * (((a < T(3) ? a : T(3)) + T(3)) / T(6))");
+  add_elementwise(table, "hardswish", "a <= T(-3) ? -T(0) : a * (((a < T(3) ? a : T(3)) + T(3)) / T(6))");
   add_elementwise(table, "hardswish_backward", "b <= T(-3) ? T(0) : b < T(3) ? a * (b / T(3) + T(0.5)) : a");
   add_elementwise(table, "softplus", "softplus_of(a)");
   add_elementwise(table, "softplus_backward", "a * logistic(b)");
