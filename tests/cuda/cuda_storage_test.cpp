@@ -26,7 +26,8 @@ std::vector<Tensor> image_parameters(std::int64_t channels) {
           normal({32, 32, 3, 3}, {.stddev = 0.1}), uniform({32}, {.low = 0.5, .high = 1.5}), normal({32})};
 }
 
-// Pictures have three channels, which are padded for tensor cores where that is faster.
+// Pictures have three channels, which convolutions take otherwise than many. Where rounding changes which element of a
+// window is the largest, gradients go elsewhere: the CPU's own in 16 bits are off by 0.06 (bf16) and 0.03 (f16).
 TEST_F(CudaStorage, ImagesWithChannelsLastGiveTheSameGradients) {
   for (const std::int64_t channels : {8, 3}) {
     SCOPED_TRACE(channels);
@@ -34,7 +35,7 @@ TEST_F(CudaStorage, ImagesWithChannelsLastGiveTheSameGradients) {
     const Made want = gradients_on(kCpu, in, Precision::f32, image_net);
     expect_alike(gradients_on(kGpu, in, Precision::f32, image_net), want, 1e-2);
     expect_alike(gradients_on(kGpu, in, Precision::bf16, image_net), want, 0.1);
-    expect_alike(gradients_on(kGpu, in, Precision::f16, image_net), want, 2e-2);
+    expect_alike(gradients_on(kGpu, in, Precision::f16, image_net), want, 5e-2);
   }
 }
 

@@ -36,7 +36,7 @@ void fake_free(void* data, std::size_t, int) {
   fake.used -= *static_cast<std::size_t*>(data);
   std::free(data);
 }
-constexpr DeviceMemory kFake{fake_allocate, fake_free, nullptr, nullptr, nullptr};
+constexpr DeviceMemory kFake{fake_allocate, fake_free, nullptr, nullptr, nullptr, nullptr, nullptr};
 constexpr Device kFakeGpu{DeviceKind::cuda, 3};
 
 class CachingAllocatorOfAFullDevice : public ::testing::Test {
