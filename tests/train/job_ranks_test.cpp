@@ -346,7 +346,8 @@ TEST(JobLayouts, ThatSplitNothingAreRefused) {
     return all;
   };
   const auto none = [](const std::string& said) {
-    return "expected parameters or pictures that " + said + " splits along model: 2, got a network of which it leaves";
+    return "expected parameters, or convolutions or pools of pictures, that " + said +
+           " splits along model: 2, got a network of which it leaves";
   };
   for (const std::string layout : {"spatial", "cots", "{input: {model: height}}"}) {
     const std::string told = problems("mlp", layout);
