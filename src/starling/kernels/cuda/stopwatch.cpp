@@ -6,7 +6,6 @@
 
 #include "starling/tensor/allocator.h"
 #include "starling/tensor/cuda/cuda_error.h"
-#include "starling/tensor/memory_label.h"
 
 namespace starling::cuda {
 namespace {
@@ -76,17 +75,23 @@ float time_on_device(FunctionRef<void(cudaStream_t)> enqueue) {
   return best;
 }
 
-TrialMemory::TrialMemory(std::size_t bytes) : bytes_(std::max<std::size_t>(bytes, 256)) {
+// Plain memory, which no cache keeps: it is much, and planning needs it once.
+TrialMemory::TrialMemory(std::size_t bytes) {
+  bytes = std::max<std::size_t>(bytes, 256);
   int index = 0;
   check_cuda(cudaGetDevice(&index), "asking for the device");
-  device_ = {DeviceKind::cuda, static_cast<std::uint8_t>(index)};
-  const MemoryLabel label("a measurement");
-  data_ = allocator(device_).allocate(bytes_);
-  const cudaError_t filled = cudaMemset(data_, 0x3c, bytes_);  // the float 0.0115
-  if (filled != cudaSuccess) allocator(device_).deallocate(data_, bytes_);
+  cudaError_t made = cudaMalloc(&data_, bytes);
+  if (made == cudaErrorMemoryAllocation) {
+    static_cast<void>(cudaGetLastError());
+    allocator({DeviceKind::cuda, static_cast<std::uint8_t>(index)}).release_cached();
+    made = cudaMalloc(&data_, bytes);
+  }
+  check_cuda(made, "allocating memory for a measurement");
+  const cudaError_t filled = cudaMemset(data_, 0x3c, bytes);  // the float 0.0115
+  if (filled != cudaSuccess) static_cast<void>(cudaFree(data_));
   check_cuda(filled, "filling memory for a measurement");
 }
 
-TrialMemory::~TrialMemory() { allocator(device_).deallocate(data_, bytes_); }
+TrialMemory::~TrialMemory() { static_cast<void>(cudaFree(data_)); }
 
 }  // namespace starling::cuda

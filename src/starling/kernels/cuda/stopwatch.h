@@ -3,7 +3,6 @@
 #include <cuda_runtime.h>
 
 #include "starling/base/function_ref.h"
-#include "starling/tensor/device.h"
 
 namespace starling::cuda {
 
@@ -21,8 +20,6 @@ class TrialMemory {
   void* data() const { return data_; }
 
  private:
-  std::size_t bytes_;
-  Device device_;
   void* data_ = nullptr;
 };
 

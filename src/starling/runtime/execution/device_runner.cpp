@@ -111,6 +111,12 @@ class DeviceRunner final : public Runner {
     auto recording = make_cuda_replay(device.index);
     check(recording != nullptr, "[run] expected a build with CUDA for a program on {}, got one without",
           to_string(device));
+    if (!program_.executable().side_by_side()) {
+      recording->record([&](void* stream) {
+        for (const auto* step : piece.steps) program_.run(*step, stream);
+      });
+      return recording;
+    }
     recording->record_steps(steps_before(memory_of(piece)),
                             [&](std::size_t step, void* stream) { program_.run(*piece.steps[step], stream); });
     return recording;

@@ -76,6 +76,8 @@ class Executable {
   int lane_size(graph::Lane lane) const {
     return static_cast<int>(lane) < lanes() ? lane_size_[static_cast<std::size_t>(lane)] : 0;
   }
+  // On a GPU: steps that share no memory are branches of its recorded graph (branches above 1).
+  bool side_by_side() const { return side_by_side_; }
   const std::vector<int>& assigned() const { return assigned_; }  // variables that a run writes
 
   std::string explain() const;  // instructions with kernels and lanes, memory
@@ -92,6 +94,7 @@ class Executable {
   std::size_t demand_bytes_ = 0;
   std::size_t scratch_bytes_ = 0;
   std::vector<int> lane_size_;
+  bool side_by_side_ = false;
   std::vector<int> assigned_;
 };
 

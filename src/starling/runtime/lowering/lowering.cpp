@@ -61,6 +61,7 @@ Lowering::Lowering(graph::Graph graph, const ExecutableOptions& options)
       variable_memory_(graph_.variables.size(), -1) {
   exe_->device_ = program_device(graph_);
   exe_->threads_ = options.program.lane_threads();
+  exe_->side_by_side_ = exe_->device_.kind == DeviceKind::cuda && options.program.branches > 1;
   for (graph::ValueId id = 0; id < static_cast<graph::ValueId>(locations_.size()); ++id)
     at(id) = {-1, lives_.offset(id), lives_.desc(id)};
 }

@@ -8,7 +8,7 @@ namespace starling::runtime {
 // none may run side by side.
 bool Lowering::keeps_apart() const {
   constexpr std::size_t kFew = std::size_t{128} << 20;
-  if (exe_->device_.kind != DeviceKind::cuda) return false;
+  if (!exe_->side_by_side()) return false;
   std::size_t bytes = 0;
   for (const Memory& memory : memory_) bytes += memory.is_buffer() ? memory.bytes : 0;
   for (const Instruction& instruction : exe_->instructions_) bytes += instruction.plan->scratch_bytes;
