@@ -86,7 +86,7 @@ def test_work_of_other_streams_is_waited_for():
             ours = sl.from_dlpack(theirs)  # asks for the default stream: it waits for theirs
         assert (ours + 1).sum().item() == pytest.approx(4.0 * (1 << 20), rel=1e-5)
         y = sl.full((1 << 20,), 1.0).to("cuda:0")
-        m = sl.full((2048, 2048), 1e-3).to("cuda:0")
+        m = sl.full((2048, 2048), 1 / 2048).to("cuda:0")
         for _ in range(20):
             m = m @ m
         result = y + 0 * m.sum()
