@@ -90,7 +90,7 @@ ELSEWHERE = {
     "multi_head_attention": None, "local_conv2d": None, "csr_matmul": None, "csr_matmul_transposed": None,
     "csr_sample": None, "roi_align": None, "masked_gather": None, "linear_recurrence": None, "index_get": None,
     "max_pool1d_with_index": None, "max_pool2d_with_index": None, "max_pool3d_with_index": None, "current_device": None,
-    "same_padding": None, "default_generator": None,
+    "same_padding": None, "default_generator": None, "local_conv2d_backward_input": None, "local_conv2d_backward_weight": None,
 }  # fmt: skip
 
 
