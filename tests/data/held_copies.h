@@ -26,6 +26,7 @@ class HeldCopies final : public DeviceCopies {
     lanes_->programs.add(pinned, device, bytes);
   }
   std::unique_ptr<DeviceMark> mark() override { return std::make_unique<Mark>(lanes_); }
+  std::size_t under_way() const { return lanes_->copies.added() - lanes_->copies.count_made(); }
 
  private:
   class Lane {
@@ -38,10 +39,11 @@ class HeldCopies final : public DeviceCopies {
       const std::scoped_lock lock(mutex_);
       return held_.size();
     }
-    bool made(std::size_t count) const {
+    std::size_t count_made() const {
       const std::scoped_lock lock(mutex_);
-      return made_ >= count;
+      return made_;
     }
+    bool made(std::size_t count) const { return count_made() >= count; }
     void make(std::size_t count) {
       const std::scoped_lock lock(mutex_);
       for (; made_ < count; ++made_) held_[made_]();

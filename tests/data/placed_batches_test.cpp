@@ -45,6 +45,21 @@ TEST(PlacedBatches, AreThoseOfThePositionThatALoaderGoesBackTo) {
   EXPECT_EQ(loader.next()->placed[1].to_vector(), second);
 }
 
+// Another tensor gets that memory next.
+TEST(PlacedBatches, OfWhichOnePartWasPlacedHaveArrivedBeforeTheirMemoryIsFree) {
+  const auto copies = std::make_shared<testing::HeldCopies>();
+  {
+    auto plan = std::make_unique<BatchPlan>();
+    plan->size = 8;
+    BatchSlot slot({{DType::f32, {2}}}, 8, std::move(plan), copies);
+    slot.shape(2, 4);
+    slot.begin();
+    slot.place(0, 4);
+    EXPECT_EQ(copies->under_way(), 1U);
+  }
+  EXPECT_EQ(copies->under_way(), 0U);
+}
+
 TEST(PlacedBatches, AreNoneWithoutADevice) {
   Loader loader(rows(8), {.batch = 8});
   EXPECT_TRUE(loader.next()->placed.empty());

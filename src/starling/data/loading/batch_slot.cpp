@@ -37,9 +37,11 @@ BatchSlot::BatchSlot(const std::vector<TensorType>& fields, std::int64_t rows, s
   tail_.size = -1;
 }
 
-// Memory may be taken by others as soon as nothing is on its way any more.
+// Memory may be taken by others as soon as nothing is on its way any more: also the parts of a batch whose last part a
+// loader that stops has not placed.
 BatchSlot::~BatchSlot() {
   try {
+    if (arrived_) arrived_->set_after_copies();
     if (arrived_) arrived_->wait();
   } catch (...) {  // the device has failed, and says so to whoever uses it next
   }

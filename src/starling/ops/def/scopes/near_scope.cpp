@@ -5,7 +5,8 @@
 namespace starling {
 
 NearScope::NearScope(const Tensor& like) {
-  if (&current_interpreter() == &eager_interpreter()) scope_.emplace(like.device());
+  const bool eager = &current_interpreter() == &eager_interpreter();
+  if (eager && like.device().kind != DeviceKind::cpu) scope_.emplace(like.device());
 }
 
 }  // namespace starling
