@@ -63,7 +63,7 @@ void expect_laws(const RankStrategy& strategy) {
     if (strategy.comm().capabilities().backend == "shared") {
       EXPECT_EQ(average, 2 * (kWorld - 1) * kEach);
     } else {
-      EXPECT_GE(average, 2 * (2 * (kWorld - 1) * kEach / kWorld - 32));
+      EXPECT_GE(average, 2 * kEach);  // of the leaves of a tree, which send their own and get the sum
       EXPECT_LE(average, 2 * 2 * kEach);
     }
   } else if (is("easgd")) {

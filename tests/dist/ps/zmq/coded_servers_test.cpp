@@ -97,6 +97,7 @@ TEST(PsCodedServers, RefuseTheFormOfAnotherCodec) {
 }
 
 // Primary and backup decode the same bytes; what a worker keeps is its own and survives both.
+// Label: waits
 TEST(PsCodedServers, LoseNothingWhenThePrimaryIsKilled) {
   for (int seed = 0; seed < 3; ++seed) {
     RankProcesses processes(2);
