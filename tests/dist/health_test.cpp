@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <functional>
 #include <limits>
 #include <sstream>
 
@@ -177,11 +178,21 @@ std::string text_of(const std::filesystem::path& path) {
   return text.str();
 }
 
+// Runs body(); if it throws, writes this rank's record and rethrows, as jobs do.
+void recorded(const Comm& comm, const std::filesystem::path& folder, const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const std::exception& error) {
+    static_cast<void>(write_flight_record(comm, folder, error.what()));
+    throw;
+  }
+}
+
 TEST(FlightRecords, AreWrittenByEveryRankWhenAGroupBreaks) {
   const auto folder = std::filesystem::path(::testing::TempDir()) / ("flight_records_" + std::to_string(::getpid()));
   std::filesystem::remove_all(folder);
   const auto errors = errors_of(threads_backend().make(3), [&](Comm& comm) {
-    with_flight_record(comm, folder, [&] {
+    recorded(comm, folder, [&] {
       float x = 1;
       comm.all_reduce(&x, &x, 1, DType::f32, ReduceOp::sum, {.name = "warm up"}).wait();
       if (comm.rank() == 2) fail("[data] expected 784 columns, got 3");
@@ -207,11 +218,11 @@ TEST(FlightRecords, AreNotWrittenWhenAllIsWellAndAFolderThatCannotBeMadeHidesNot
   const auto folder = std::filesystem::path(::testing::TempDir()) / ("no_records_" + std::to_string(::getpid()));
   std::filesystem::remove_all(folder);
   run_ranks(threads_backend().make(1), [&](Comm& comm) {
-    EXPECT_EQ(with_flight_record(comm, folder, [] { return 42; }), 42);
+    recorded(comm, folder, [] {});
     EXPECT_FALSE(std::filesystem::exists(folder));
     std::ofstream(folder) << "a file where the folder should be";
     EXPECT_FALSE(write_flight_record(comm, folder, "test").ok());
-    EXPECT_THROW(with_flight_record(comm, folder, [] { fail("[x] real error"); }), Error);
+    EXPECT_THROW(recorded(comm, folder, [] { fail("[x] real error"); }), Error);
   });
   std::filesystem::remove_all(folder);
 }

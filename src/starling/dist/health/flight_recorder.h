@@ -18,18 +18,4 @@ std::string flight_record(const Comm& comm, std::string_view reason);
 Result<std::filesystem::path> write_flight_record(const Comm& comm, const std::filesystem::path& folder,
                                                   std::string_view reason);
 
-// Runs body(); if it throws, writes this rank's record and rethrows. A failure to write does not hide the error.
-template <class Body>
-decltype(auto) with_flight_record(const Comm& comm, const std::filesystem::path& folder, Body&& body) {
-  try {
-    return body();
-  } catch (const std::exception& error) {
-    (void)write_flight_record(comm, folder, error.what());
-    throw;
-  } catch (...) {
-    (void)write_flight_record(comm, folder, "an exception that is no std::exception");
-    throw;
-  }
-}
-
 }  // namespace starling::dist

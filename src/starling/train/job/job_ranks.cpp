@@ -124,24 +124,14 @@ class FirstFailure {
 // flight to record, and leaves no folder behind.
 TrainResult watched(const Job& job, const std::shared_ptr<Comm>& comm, const std::function<TrainResult()>& body,
                     const std::function<void(std::string_view why)>& failed = {}) {
-  const auto record = [&](std::string_view why) {
-    if (comm->size() > 1) static_cast<void>(dist::write_flight_record(*comm, job.train.folder, why));
+  const auto is_refusal = [](const std::exception& error) {
+    return dynamic_cast<const Refusal*>(&error) != nullptr || dynamic_cast<const ConfigError*>(&error) != nullptr;
   };
   try {
-    try {
-      return body();
-    } catch (const Refusal&) {
-      throw;
-    } catch (const ConfigError&) {
-      throw;
-    } catch (const std::exception& error) {
-      record(error.what());
-      throw;
-    } catch (...) {
-      record("an exception that is no std::exception");
-      throw;
-    }
+    return body();
   } catch (const std::exception& error) {
+    if (comm->size() > 1 && !is_refusal(error))
+      static_cast<void>(dist::write_flight_record(*comm, job.train.folder, error.what()));
     if (failed) failed(error.what());
     comm->abort(error.what());
     throw;

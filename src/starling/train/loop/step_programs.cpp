@@ -48,8 +48,9 @@ Device device_of(const nn::Module& net) {
   return parameters.empty() ? kCpu : parameters.front().device();
 }
 
-// True if gradients are checked: no rank may continue while others stop. Only the CPU has the ops. Workers of servers
-// look by themselves, also at what travels in place of gradients.
+// True if gradients are checked: no rank may continue while others stop. On a GPU a look would make the host wait
+// for every step: losses and checkpoints tell there. Workers of servers look by themselves, also at what travels in
+// place of gradients.
 bool looks_at_gradients(const StepOptions& options, Device device) {
   if (options.non_finite == NonFinite::ignore || options.precision == Precision::f16 || device != kCpu) return false;
   const auto* ranks = dynamic_cast<const dist::RankStrategy*>(options.strategy.get());
